@@ -10,7 +10,9 @@ mod blocks;
 mod compile;
 mod complex;
 mod computed;
+mod joined;
 mod loops;
+mod maps;
 mod operands;
 
 use super::copy::{convert_run, copy};
@@ -20,7 +22,9 @@ use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use compile::Compiler;
 pub(crate) use computed::Computed;
-use loops::{Basic, Block, Compare, Lanes, Power};
+use joined::{Basic, Compare, Power};
+use loops::Lanes;
+use maps::Block;
 use operands::{Chunk, Flat, OperandWalk, Operands};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -306,11 +310,11 @@ impl Program {
                 // SAFETY: the views have these elements side by side.
                 unsafe { convert_run(from, dtype(0), 1, to, self.out, 1, n) };
             }),
-            Op::Binary(op) if loops::is_small_integer(self.out) && dtype(0) == self.out && dtype(1) == self.out => {
+            Op::Binary(op) if joined::is_small_integer(self.out) && dtype(0) == self.out && dtype(1) == self.out => {
                 let Some(op) = Basic::of(op) else { return false };
                 job(&|[a, b], dst, n| {
                     // SAFETY: the views have these elements side by side; an input that overlaps the output is the very same window.
-                    unsafe { loops::wrapping(op, bytes, Block { a, b, dst, n }) };
+                    unsafe { joined::wrapping(op, bytes, Block { a, b, dst, n }) };
                 })
             }
             _ => false,
@@ -389,7 +393,7 @@ impl Program {
                     // SAFETY: the register of an exponent for all elements was filled before.
                     let exponent = |i: &Instruction| unsafe { slots[i.operands[1] as usize].read() };
                     instructions.extend(self.instructions.iter().map(|i| match i.power {
-                        true => Instruction { op: T::power(exponent(i)), ..*i },
+                        true => Instruction { op: T::power(exponent(i)).map_or(i.op, Op::Power), ..*i },
                         false => *i,
                     }));
                     &instructions[..]

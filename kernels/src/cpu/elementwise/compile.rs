@@ -1,6 +1,6 @@
 //! An expression as instructions over slots.
 
-use super::loops::{Basic, Compare};
+use super::joined::{Basic, Compare};
 use super::{Instruction, Op, Uniform};
 use crate::DType;
 use crate::expr::{BinaryOp, Chain, Class, Expr, UnaryOp};

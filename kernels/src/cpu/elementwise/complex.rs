@@ -1,8 +1,9 @@
 //! The inner loops of complex arithmetic. What is a few operations on parts has a loop of its own; other functions are called element
 //! by element.
 
-use super::Op;
-use super::loops::{Basic, Block, Compare, Lanes, Power, map1, map2, map3, pairs, select};
+use super::joined::{Basic, Compare, Power, pairs};
+use super::loops::Lanes;
+use super::maps::{Block, map1, map2, map3, select};
 use crate::cmath::{add, binary, mul, real, sub, unary};
 use crate::cpu::lane::Lane;
 use crate::expr::{BinaryOp, UnaryOp};
@@ -79,8 +80,8 @@ macro_rules! lanes {
             unsafe fn select_by(_: Compare, _: [*const Self; 2], _: Block<Self>) {
                 unreachable!("programs of complex numbers are compiled without it")
             }
-            fn power(_: Self) -> Op {
-                Op::Binary(BinaryOp::Pow)
+            fn power(_: Self) -> Option<Power> {
+                None
             }
             unsafe fn raised(_: Power, _: Block<Self>) {
                 unreachable!("the power of a complex number is no product of its own")

@@ -3,7 +3,8 @@
 //! A destination may be one of the sources (in place). Each such case is a loop of its own, because the vectoriser's own
 //! check would send it down the scalar path.
 
-use super::Op;
+use super::joined::{Basic, Compare, Power, pairs, raised, select_by};
+use super::maps::{Block, WIDTH, map1, map2, map3, select, written};
 use crate::cpu::copy::convert_run;
 use crate::cpu::lane::{Lane, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::expr::{BinaryOp, UnaryOp, binary_functions, floor_div, integers, remainder, truth, unary_functions};
@@ -12,81 +13,6 @@ use crate::{Builtin, Scalar, single, special};
 use multiversion::multiversion;
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul, Sub};
-
-/// Two sources, a destination and a length. Unary functions have `b == a`.
-#[derive(Clone, Copy)]
-pub(super) struct Block<T> {
-    pub(super) a: *const T,
-    pub(super) b: *const T,
-    pub(super) dst: *mut T,
-    pub(super) n: usize,
-}
-
-/// The functions that instructions are made of in pairs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Basic {
-    Add,
-    Sub,
-    Mul,
-}
-
-impl Basic {
-    pub(super) fn of(op: BinaryOp) -> Option<Basic> {
-        match op {
-            BinaryOp::Add => Some(Basic::Add),
-            BinaryOp::Sub => Some(Basic::Sub),
-            BinaryOp::Mul => Some(Basic::Mul),
-            _ => None,
-        }
-    }
-}
-
-/// The comparisons that selections are made by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Compare {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
-
-impl Compare {
-    pub(super) fn of(op: BinaryOp) -> Option<Compare> {
-        match op {
-            BinaryOp::Eq => Some(Compare::Eq),
-            BinaryOp::Ne => Some(Compare::Ne),
-            BinaryOp::Lt => Some(Compare::Lt),
-            BinaryOp::Le => Some(Compare::Le),
-            BinaryOp::Gt => Some(Compare::Gt),
-            BinaryOp::Ge => Some(Compare::Ge),
-            _ => None,
-        }
-    }
-}
-
-/// Exponents whose powers are products, quotients or roots.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Power {
-    Two,
-    Three,
-    Half,
-    MinusOne,
-}
-
-impl Power {
-    /// The exponent where it is one of these.
-    fn of_float(exponent: f64) -> Option<Power> {
-        match exponent {
-            2.0 => Some(Power::Two),
-            3.0 => Some(Power::Three),
-            0.5 => Some(Power::Half),
-            -1.0 => Some(Power::MinusOne),
-            _ => None,
-        }
-    }
-}
 
 /// A type of arithmetic.
 pub(super) trait Lanes: Lane {
@@ -120,8 +46,8 @@ pub(super) trait Lanes: Lane {
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn select_by(by: Compare, arms: [*const Self; 2], x: Block<Self>);
-    /// How an element is raised to an exponent that is the same for all.
-    fn power(exponent: Self) -> Op;
+    /// How elements are raised to an exponent that is the same for all, where that needs no logarithm.
+    fn power(exponent: Self) -> Option<Power>;
     /// `x.a` to the power.
     ///
     /// # Safety
@@ -150,93 +76,6 @@ pub(super) trait Lanes: Lane {
         for i in 0..n {
             // SAFETY: by the contract of this function.
             unsafe { dst.add(i).write(value) };
-        }
-    }
-}
-
-// Plain counted loops: the closures of iterator adapters are compiled as functions of their own, without the wider
-// instructions of the caller (exp ran at a third of the speed).
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-pub(super) unsafe fn map2<T: Copy>(x: Block<T>, f: impl Fn(T, T) -> T) {
-    let Block { a, b, dst, n } = x;
-    // SAFETY: `i < n` throughout.
-    unsafe {
-        match (a.cast_mut() == dst, b.cast_mut() == dst) {
-            (true, true) => {
-                for i in 0..n {
-                    let v = dst.add(i).read();
-                    dst.add(i).write(f(v, v));
-                }
-            }
-            (true, false) => {
-                for i in 0..n {
-                    dst.add(i).write(f(dst.add(i).read(), b.add(i).read()));
-                }
-            }
-            (false, true) => {
-                for i in 0..n {
-                    dst.add(i).write(f(a.add(i).read(), dst.add(i).read()));
-                }
-            }
-            (false, false) => {
-                for i in 0..n {
-                    dst.add(i).write(f(a.add(i).read(), b.add(i).read()));
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-pub(super) unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
-    let Block { a, dst, n, .. } = x;
-    // SAFETY: `i < n` throughout.
-    unsafe {
-        if a.cast_mut() == dst {
-            for i in 0..n {
-                dst.add(i).write(f(dst.add(i).read()));
-            }
-        } else {
-            for i in 0..n {
-                dst.add(i).write(f(a.add(i).read()));
-            }
-        }
-    }
-}
-
-/// [`map1`] with the function written into the loop.
-macro_rules! written {
-    ($x:expr, |$v:ident| $result:expr) => {{
-        let Block { a, dst, n, .. } = $x;
-        if a.cast_mut() == dst {
-            for i in 0..n {
-                let $v = dst.add(i).read();
-                dst.add(i).write($result);
-            }
-        } else {
-            for i in 0..n {
-                let $v = a.add(i).read();
-                dst.add(i).write($result);
-            }
-        }
-    }};
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-pub(super) unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
-    // By pointers, since the destination may be any of the three: the compiler checks for overlap before the loop.
-    for i in 0..x.n {
-        // SAFETY: `i < n`.
-        unsafe {
-            let (a, b) = (x.a.add(i).read(), x.b.add(i).read());
-            x.dst.add(i).write(if condition.add(i).read() != zero { a } else { b });
         }
     }
 }
@@ -273,149 +112,6 @@ unsafe fn rounded_f32(to: Builtin, x: Block<f32>) {
             Builtin::BF16 => map1(x, |v| bf16_to_f32(f32_to_bf16(v))),
             Builtin::F16 => map1(x, |v| f16_to_f32(f32_to_f16(v))),
             _ => rounded_through(to, x),
-        }
-    }
-}
-
-/// Elements that are read from all sources before they are written: then it does not matter which of them the
-/// destination is, and all loops are vectors.
-const WIDTH: usize = 64;
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-pub(super) unsafe fn map3<T: Lane>(c: *const T, x: Block<T>, f: impl Fn(T, T, T) -> T) {
-    let blocks = x.n / WIDTH;
-    for block in 0..blocks {
-        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
-        unsafe {
-            let read = |p: *const T| p.cast::<[T; WIDTH]>().add(block).read_unaligned();
-            let (a, b, c) = (read(x.a), read(x.b), read(c));
-            let mut out = [T::default(); WIDTH];
-            for i in 0..WIDTH {
-                out[i] = f(a[i], b[i], c[i]);
-            }
-            x.dst.cast::<[T; WIDTH]>().add(block).write_unaligned(out);
-        }
-    }
-    for i in blocks * WIDTH..x.n {
-        // SAFETY: `i < n`.
-        unsafe { x.dst.add(i).write(f(x.a.add(i).read(), x.b.add(i).read(), c.add(i).read())) };
-    }
-}
-
-/// The nine pairs, in the given three functions.
-macro_rules! pairs {
-    ($first:expr, $second:expr, $c:expr, $x:expr, $add:expr, $sub:expr, $mul:expr) => {
-        match ($first, $second) {
-            (Basic::Add, Basic::Add) => map3($c, $x, |a, b, c| $add($add(a, b), c)),
-            (Basic::Add, Basic::Sub) => map3($c, $x, |a, b, c| $sub($add(a, b), c)),
-            (Basic::Add, Basic::Mul) => map3($c, $x, |a, b, c| $mul($add(a, b), c)),
-            (Basic::Sub, Basic::Add) => map3($c, $x, |a, b, c| $add($sub(a, b), c)),
-            (Basic::Sub, Basic::Sub) => map3($c, $x, |a, b, c| $sub($sub(a, b), c)),
-            (Basic::Sub, Basic::Mul) => map3($c, $x, |a, b, c| $mul($sub(a, b), c)),
-            (Basic::Mul, Basic::Add) => map3($c, $x, |a, b, c| $add($mul(a, b), c)),
-            (Basic::Mul, Basic::Sub) => map3($c, $x, |a, b, c| $sub($mul(a, b), c)),
-            (Basic::Mul, Basic::Mul) => map3($c, $x, |a, b, c| $mul($mul(a, b), c)),
-        }
-    };
-}
-pub(super) use pairs;
-
-/// Elements of four sources that are read before they are written; fewer than of three, so that all stay in registers.
-const WIDTH_OF_FOUR: usize = 32;
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-unsafe fn selected<T: Lane>([c, d]: [*const T; 2], x: Block<T>, holds: impl Fn(&T, &T) -> bool) {
-    let blocks = x.n / WIDTH_OF_FOUR;
-    for block in 0..blocks {
-        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
-        unsafe {
-            let read = |p: *const T| p.cast::<[T; WIDTH_OF_FOUR]>().add(block).read_unaligned();
-            let (a, b, c, d) = (read(x.a), read(x.b), read(c), read(d));
-            let mut out = [T::default(); WIDTH_OF_FOUR];
-            for i in 0..WIDTH_OF_FOUR {
-                out[i] = if holds(&a[i], &b[i]) { c[i] } else { d[i] };
-            }
-            x.dst.cast::<[T; WIDTH_OF_FOUR]>().add(block).write_unaligned(out);
-        }
-    }
-    for i in blocks * WIDTH_OF_FOUR..x.n {
-        // SAFETY: `i < n`.
-        unsafe {
-            let holds = holds(&x.a.add(i).read(), &x.b.add(i).read());
-            x.dst.add(i).write(if holds { c.add(i).read() } else { d.add(i).read() });
-        }
-    }
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-unsafe fn select_by<T: Lane + PartialOrd>(by: Compare, arms: [*const T; 2], x: Block<T>) {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match by {
-            Compare::Eq => selected(arms, x, T::eq),
-            Compare::Ne => selected(arms, x, T::ne),
-            Compare::Lt => selected(arms, x, T::lt),
-            Compare::Le => selected(arms, x, T::le),
-            // Of two operands the other way around.
-            Compare::Gt => selected(arms, Block { a: x.b, b: x.a, ..x }, T::lt),
-            Compare::Ge => selected(arms, Block { a: x.b, b: x.a, ..x }, T::le),
-        }
-    }
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-unsafe fn raised<T: Lane + Real>(power: Power, x: Block<T>) {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match power {
-            Power::Two => map1(x, |v| v * v),
-            Power::Three => map1(x, |v| v * v * v),
-            // The power of -0 is 0, and that of minus infinity is infinity.
-            Power::Half => map1(x, |v| {
-                let root = v.sqrt() + T::ZERO;
-                if v == -T::INFINITY { T::INFINITY } else { root }
-            }),
-            Power::MinusOne => map1(x, |v| T::ONE / v),
-        }
-    }
-}
-
-/// Whether a dtype is one of integers smaller than i64.
-pub(super) fn is_small_integer(dtype: Builtin) -> bool {
-    use Builtin::{I8, I16, I32, U8, U16, U32};
-    matches!(dtype, U8 | I8 | I16 | U16 | I32 | U32)
-}
-
-/// Sums, differences or products of integers of 1, 2 or 4 bytes, which wrap.
-///
-/// # Safety
-/// See [`Lanes::unary`], for elements of that many bytes.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-pub(super) unsafe fn wrapping(op: Basic, bytes: usize, x: Block<u8>) {
-    macro_rules! of {
-        ($t:ident) => {{
-            let x = Block::<$t> { a: x.a.cast(), b: x.b.cast(), dst: x.dst.cast(), n: x.n };
-            match op {
-                Basic::Add => map2(x, $t::wrapping_add),
-                Basic::Sub => map2(x, $t::wrapping_sub),
-                Basic::Mul => map2(x, $t::wrapping_mul),
-            }
-        }};
-    }
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match bytes {
-            1 => of!(u8),
-            2 => of!(u16),
-            _ => of!(u32),
         }
     }
 }
@@ -708,8 +404,8 @@ macro_rules! real_lanes {
                 // SAFETY: by the contract of this function.
                 unsafe { $by(by, arms, x) }
             }
-            fn power(exponent: Self) -> Op {
-                Power::of_float(exponent.into()).map_or(Op::Binary(BinaryOp::Pow), Op::Power)
+            fn power(exponent: Self) -> Option<Power> {
+                Power::of_float(exponent.into())
             }
             unsafe fn raised(power: Power, x: Block<Self>) {
                 // SAFETY: by the contract of this function.
@@ -790,12 +486,12 @@ impl Lanes for i64 {
         // SAFETY: by the contract of this function.
         unsafe { select_by_i64(by, arms, x) }
     }
-    fn power(exponent: Self) -> Op {
+    fn power(exponent: Self) -> Option<Power> {
         match exponent {
-            2 => Op::Power(Power::Two),
-            3 => Op::Power(Power::Three),
+            2 => Some(Power::Two),
+            3 => Some(Power::Three),
             // Roots and quotients are no integers.
-            _ => Op::Binary(BinaryOp::Pow),
+            _ => None,
         }
     }
     unsafe fn raised(power: Power, x: Block<Self>) {
