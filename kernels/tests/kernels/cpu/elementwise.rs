@@ -133,6 +133,123 @@ fn pairs_round_twice() {
     }
 }
 
+/// Functions that are joined into one instruction, on numbers where an order of comparison would show.
+#[test]
+fn clamps_and_selections_by_a_comparison() {
+    let special = [f64::NAN, -0.0, 0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, 2.5];
+    let compared = ["==", "!=", "<", "<=", ">", ">="].map(|op| format!("select(a {op} b, c, a)"));
+    let texts =
+        ["min(max(a, b), c)", "max(min(a, b), c)", "min(c, max(a, b))", "select(isnan(a), b, c)"].map(String::from);
+    for text in texts.iter().chain(&compared) {
+        for (d, integers) in [(DType::F32, false), (DType::F64, false), (DType::I64, true)] {
+            for n in [1usize, 31, 33, 512, 5000] {
+                let number = |i: usize| match integers {
+                    true => (i % 7) as f64 - 3.0,
+                    false => special[i % 8],
+                };
+                let all = [1usize, 8, 64].map(|step| (0..n).map(|i| number(i / step)).collect::<Vec<_>>());
+                let x: Vec<Owned> = all.iter().map(|v| Owned::from_f64(d, &[n], v)).collect();
+                let out = Owned::zeros(d, &[n]);
+                let views: Vec<View> = x.iter().map(Owned::view).collect();
+                program(text, &[d; 3], d).run(&views, &[], &out.view()).unwrap();
+                let e = Expr::parse(text, &["a", "b", "c"], &["s"]).unwrap();
+                for (i, got) in read(&out.view()).into_iter().enumerate() {
+                    let want = e.eval(&[all[0][i], all[1][i], all[2][i]], f64::NAN, &[]);
+                    assert!(
+                        got == want || (got.is_nan() && want.is_nan()),
+                        "{text} of {d}, {n}, {i}: {got} not {want}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Values that are the same for all elements are computed once, also where several of them depend on each other.
+#[test]
+fn values_of_numbers_only() {
+    let text = "select(s < 0.5, a + s * (b - a), b - (b - a) * (1 - s)) + exp(s * 2) * a";
+    let p = program(text, &[DType::F64; 2], DType::F64);
+    let e = Expr::parse(text, &["a", "b", "c"], &["s"]).unwrap().simplify();
+    for (n, weight) in [(1usize, 0.25), (700, 0.75), (5000, 0.5)] {
+        let (a, b) = (values(n, 1), values(n, 2));
+        let out = Owned::zeros(DType::F64, &[n]);
+        let [x, y] = [&a, &b].map(|v| Owned::from_f64(DType::F64, &[n], v));
+        p.run(&[x.view(), y.view()], &[Scalar::Float(weight)], &out.view()).unwrap();
+        for (i, got) in read(&out.view()).into_iter().enumerate() {
+            assert_eq!(got, e.eval(&[a[i], b[i]], f64::NAN, &[weight]), "{n} {i}");
+        }
+    }
+}
+
+/// Powers with one exponent for all elements, whose logarithm is not taken.
+#[test]
+fn powers_with_one_exponent() {
+    let mut numbers = vec![f64::NAN, -0.0, 0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, 1e30, 1e-30, -1e-30];
+    numbers.extend((1..3000).map(|i| (i as f64 - 1000.0) * 0.37));
+    for d in [DType::F32, DType::F64] {
+        let x = Owned::from_f64(d, &[numbers.len()], &numbers);
+        let out = Owned::zeros(d, &[numbers.len()]);
+        for exponent in [2.0, 3.0, 0.5, -1.0, 1.5, 0.0] {
+            let p = program("pow(a, s)", &[d], d);
+            p.run(&[x.view()], &[Scalar::Float(exponent)], &out.view()).unwrap();
+            for (v, got) in read(&x.view()).into_iter().zip(read(&out.view())) {
+                let want = if d == DType::F32 { f64::from((v.powf(exponent)) as f32) } else { v.powf(exponent) };
+                let near = (got - want).abs() <= 4e-7 * want.abs() && got.is_sign_negative() == want.is_sign_negative();
+                assert!(
+                    got == want && got.is_sign_negative() == want.is_sign_negative()
+                        || near
+                        || (got.is_nan() && want.is_nan()),
+                    "{d}: {v} ^ {exponent} is {got}, not {want}"
+                );
+            }
+        }
+    }
+    let x = Owned::from_f64(DType::I64, &[5], &[-3.0, 0.0, 1.0, 7.0, 3e9]);
+    let out = Owned::zeros(DType::I64, &[5]);
+    for exponent in [2i64, 3, 4] {
+        program("pow(a, s)", &[DType::I64], DType::I64)
+            .run(&[x.view()], &[Scalar::Int(exponent)], &out.view())
+            .unwrap();
+        let want = [-3i64, 0, 1, 7, 3_000_000_000].map(|v| v.wrapping_pow(exponent as u32) as f64);
+        assert_eq!(read(&out.view()), want, "{exponent}");
+    }
+}
+
+/// Small integers and conversions, which take no way through the arithmetic's type where all lies side by side, give what they give where
+/// it does not.
+#[test]
+fn stored_types() {
+    use oflow_kernels::Builtin;
+    let n = 300;
+    let numbers: Vec<f64> = (0..n).map(|i| (i as f64 - 150.0) * 3.0).collect();
+    let turned: Vec<f64> = numbers.iter().rev().copied().collect();
+    for text in ["a + b", "a - b", "a * b"] {
+        for d in [DType::U8, DType::I8, DType::I16, DType::U16, DType::I32, DType::U32] {
+            let p = program(text, &[d, d], d);
+            let whole = |v: &[f64]| v.iter().map(|x| (x.abs() * 40.0) % 120.0).collect::<Vec<_>>();
+            let [a, b] = [whole(&numbers), whole(&turned)].map(|v| Owned::from_f64(d, &[n / 3, 3], &v));
+            both_ways(&p, &[a.view(), b.view()], d, [n / 3, 3]);
+        }
+    }
+    for from in Builtin::ALL.iter().map(|b| b.dtype()).filter(|d| !d.is_complex()) {
+        for to in Builtin::ALL.iter().map(|b| b.dtype()).filter(|d| !d.is_complex()) {
+            let p = program("a", &[from], to);
+            let a = Owned::from_f64(from, &[n / 3, 3], &numbers);
+            both_ways(&p, &[a.view()], to, [n / 3, 3]);
+        }
+    }
+}
+
+/// Runs a program into memory side by side and into another layout, and compares.
+fn both_ways(p: &Program, inputs: &[View], out: DType, [rows, columns]: [usize; 2]) {
+    let (plain, turned) = (Owned::zeros(out, &[rows, columns]), Owned::zeros(out, &[columns, rows]));
+    p.run(inputs, &[], &plain.view()).unwrap();
+    p.run(inputs, &[], &turned.permuted(&[1, 0])).unwrap();
+    let bits = |v: &View| read(v).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&plain.view()), bits(&turned.permuted(&[1, 0])), "{p:?}");
+}
+
 #[test]
 fn in_place() {
     for text in ["a * a + b", "exp(a)", "b - a", "select(a > b, a, -a)"] {
