@@ -257,18 +257,17 @@ macro_rules! pairs {
 }
 pub(super) use pairs;
 
-/// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
-/// it does not depend on the neighbours.
-///
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any: impl Fn(T) -> T) {
-    // SAFETY: readable by the contract of this function; the borrow ends before anything is written.
-    let near =
-        unsafe { std::slice::from_raw_parts(x.a, x.n) }.iter().fold(true, |all, v| all & (v.abs() <= T::SIN_LIMIT));
-    // SAFETY: by the contract of this function.
-    unsafe { if near { map1(x, fast) } else { map1(x, any) } }
+/// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that it does not depend
+/// on the neighbours. Both are written into the loops, as in [`written`].
+macro_rules! trigonometric {
+    ($x:expr, |$v:ident| $near:expr, $any:expr) => {{
+        // Readable by the contract of `Lanes::unary`; the borrow ends before anything is written.
+        let all = std::slice::from_raw_parts($x.a, $x.n);
+        match all.iter().fold(true, |near, v| near & (v.abs() <= T::SIN_LIMIT)) {
+            true => written!($x, |$v| $near),
+            false => written!($x, |$v| $any),
+        }
+    }};
 }
 
 /// The quotient of sine and cosine.
@@ -367,7 +366,7 @@ macro_rules! unary_loops {
             #[allow(unreachable_patterns)]
             unsafe {
                 match op {
-                    $($($(UnaryOp::$name => trigonometric(block, |$x| $near, |$x| $real),)?)?)*
+                    $($($(UnaryOp::$name => trigonometric!(block, |$x| $near, $real),)?)?)*
                     // Written in: a long closure would not be compiled into the loop.
                     $($(UnaryOp::$name => written!(block, |$x| $real),)?)*
                     _ => match op.wide() {
