@@ -190,17 +190,14 @@ OF_SPECIAL of_gamma_series(f64 a, f64 x) {
     return sum;
 }
 OF_SPECIAL of_gamma_fraction(f64 a, f64 x) {
-    const f64 tiny = 1e-300;
-    f64 b = x + 1 - a, c = 1 / tiny, d = 1 / (b == 0 ? tiny : b), value = d;
+    f64 b = x + 1 - a, d = 1 / b, value = d, change = d;
     for (int i = 1; i < 4000; i++) {
         const f64 by = i * (a - i);
         b += 2;
-        d = by * d + b;
-        c = b + by / c;
-        d = 1 / (fabs(d) < tiny ? tiny : d);
-        c = fabs(c) < tiny ? tiny : c;
-        value *= c * d;
-        if (fabs(c * d - 1) < 2 * OF_HALF_EPSILON) break;
+        d = 1 / (by * d + b);
+        change *= b * d - 1;
+        value += change;
+        if (fabs(change) <= 2 * OF_HALF_EPSILON * fabs(value)) break;
     }
     return value;
 }

@@ -8,7 +8,7 @@
 //! | `real \|x\| ..` | the value in f32 and f64, generic over `T:`[`Real`](crate::vmath::Real); the CPU's loop is made of it. Left out if floats have none |
 //! | `, near ..` | the same without branches, for blocks of numbers up to [`Real::SIN_LIMIT`](crate::vmath::Real::SIN_LIMIT) only |
 //! | `wide f` | instead of `real`: the value in f64, by a function of [`crate::special`]. f32 numbers are rounded once from it |
-//! | `, single f` | behind one of the two: a function of [`crate::single`], of which the loop of f32 is made instead |
+//! | `, single f` | behind one of the two: a function of f32, most of them in [`crate::single`], of which its loop is made instead |
 //! | `int \|x\| ..` | the value in i64. Left out, integers are converted to a float first |
 //! | `complex \|z\| ..` | the value in complex numbers, by the functions of [`crate::cmath`]. Left out, complex numbers are refused |
 //! | `range \|a\| ..` | bounds of the value for an argument within `a`; any number if left out |
@@ -487,11 +487,11 @@ macro_rules! binary_functions {
             };
         }
         Igamma "igamma" "Regularized lower incomplete gamma function P(a, b). Its slope by `a` is not known here: NaN." {
-            wide special::igamma;
+            wide special::igamma, single special::igamma_of_single;
             slope |a, b, da, db| bin(Add, unknown(da), times(gamma_density(a(), b()), db));
         }
         Igammac "igammac" "Regularized upper incomplete gamma function Q(a, b). Its slope by `a` is not known here: NaN." {
-            wide special::igammac;
+            wide special::igammac, single special::igammac_of_single;
             slope |a, b, da, db| bin(Sub, unknown(da), times(gamma_density(a(), b()), db));
         }
         Nextafter "nextafter" "The number next to `a` towards `b`." {

@@ -10,16 +10,31 @@ const MOST_TERMS: usize = 4000;
 
 /// The lower one, P: the regularized integral from 0 to `x`. NaN for a negative argument.
 pub(crate) fn igamma(a: f64, x: f64) -> f64 {
-    both(a, x).0
+    both(a, x, f64::EPSILON).0
 }
 
 /// The upper one, Q.
 pub(crate) fn igammac(a: f64, x: f64) -> f64 {
-    both(a, x).1
+    both(a, x, f64::EPSILON).1
 }
 
-/// P and Q.
-fn both(a: f64, x: f64) -> (f64, f64) {
+/// The relative error that is lost when a value is rounded to f32.
+const COARSE: f64 = 1e-10;
+
+/// P, for numbers of f32.
+#[inline(never)]
+pub(crate) fn igamma_of_single(a: f32, x: f32) -> (f32, bool) {
+    (both(a as f64, x as f64, COARSE).0 as f32, true)
+}
+
+/// Q, for numbers of f32.
+#[inline(never)]
+pub(crate) fn igammac_of_single(a: f32, x: f32) -> (f32, bool) {
+    (both(a as f64, x as f64, COARSE).1 as f32, true)
+}
+
+/// P and Q, with terms down to the part `epsilon` of the sum.
+fn both(a: f64, x: f64, epsilon: f64) -> (f64, f64) {
     if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 {
         return (f64::NAN, f64::NAN);
     }
@@ -33,21 +48,25 @@ fn both(a: f64, x: f64) -> (f64, f64) {
         return uniform(a, x);
     }
     if x <= 1.1 {
-        let q = near_zero(a, x);
+        let q = near_zero(a, x, epsilon);
         if q < 0.5 {
             return (1.0 - q, q);
         }
     }
     if x <= 1.1 || x < a {
-        let p = front(a, x) / a * series(a, x);
+        let p = front(a, x, epsilon) / a * series(a, x, epsilon);
         return (p, 1.0 - p);
     }
-    let q = front(a, x) * fraction(a, x);
+    let q = front(a, x, epsilon) * fraction(a, x, epsilon);
     (1.0 - q, q)
 }
 
 /// `x^a exp(-x) / gamma(a)`.
-fn front(a: f64, x: f64) -> f64 {
+fn front(a: f64, x: f64, epsilon: f64) -> f64 {
+    if a < 10.0 && epsilon >= COARSE {
+        // The logarithms leave enough digits.
+        return (a * x.ln() - x - libm::lgamma(a)).exp();
+    }
     if a < 10.0 {
         return if x > 800.0 { 0.0 } else { x.powf(a) * (-x).exp() / libm::tgamma(a) };
     }
@@ -80,36 +99,32 @@ fn exponent(a: f64, x: f64) -> f64 {
 }
 
 /// The series of P (8.11.4), without the front and divided by its first term `1 / a`.
-fn series(a: f64, x: f64) -> f64 {
+fn series(a: f64, x: f64, epsilon: f64) -> f64 {
     let (mut sum, mut term, mut n) = (1.0, 1.0, a);
     for _ in 0..MOST_TERMS {
         n += 1.0;
         term *= x / n;
         sum += term;
-        if term <= f64::EPSILON / 2.0 * sum {
+        if term <= epsilon / 2.0 * sum {
             break;
         }
     }
     sum
 }
 
-/// The continued fraction of Q (8.9.2) by J. Lentz's method, without the front.
-fn fraction(a: f64, x: f64) -> f64 {
-    const TINY: f64 = 1e-300;
+/// The continued fraction of Q (8.9.2) by J. Steed's method, without the front: one division a step. From `x` = `a` on no denominator is zero.
+fn fraction(a: f64, x: f64, epsilon: f64) -> f64 {
     let mut b = x + 1.0 - a;
-    let mut c = 1.0 / TINY;
-    let mut d = 1.0 / if b == 0.0 { TINY } else { b };
-    let mut value = d;
+    let mut d = 1.0 / b;
+    let (mut value, mut change) = (d, d);
     for n in 1..MOST_TERMS {
         let n = n as f64;
         let by = n * (a - n);
         b += 2.0;
-        d = by * d + b;
-        c = b + by / c;
-        d = 1.0 / if d.abs() < TINY { TINY } else { d };
-        c = if c.abs() < TINY { TINY } else { c };
-        value *= c * d;
-        if (c * d - 1.0).abs() < f64::EPSILON {
+        d = 1.0 / (by * d + b);
+        change *= b * d - 1.0;
+        value += change;
+        if change.abs() <= epsilon * value.abs() {
             break;
         }
     }
@@ -117,14 +132,14 @@ fn fraction(a: f64, x: f64) -> f64 {
 }
 
 /// Q for `x` up to 1.1 by its own series, in which no digits cancel for small `a` (Gautschi 1979).
-fn near_zero(a: f64, x: f64) -> f64 {
+fn near_zero(a: f64, x: f64, epsilon: f64) -> f64 {
     let (mut sum, mut term) = (0.0, 1.0);
     for n in 1..64 {
         let n = n as f64;
         term *= -x / n;
         let next = term / (a + n);
         sum += next;
-        if next.abs() <= f64::EPSILON / 2.0 * f64::abs(sum) {
+        if next.abs() <= epsilon / 2.0 * f64::abs(sum) {
             break;
         }
     }

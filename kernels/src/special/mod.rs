@@ -25,7 +25,7 @@ pub(crate) use bessel::{bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, 
 pub(crate) use bessel::{i0, i0e, i1, i1e, spherical_j0};
 pub(crate) use error::{erfcx, erfinv, ndtri};
 pub(crate) use gamma::{digamma, lgamma, polygamma, zeta};
-pub(crate) use incomplete::{igamma, igammac};
+pub(crate) use incomplete::{igamma, igamma_of_single, igammac, igammac_of_single};
 pub(crate) use parts::{exponent, mantissa};
 pub(crate) use polynomials::*;
 

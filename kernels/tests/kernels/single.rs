@@ -28,6 +28,10 @@ const ROWS: &[(&str, f64)] = &[
     ("polygamma(1, a)", 0.51),
     // Not of order 1: the f64 function.
     ("polygamma(2, a)", 0.5),
+    ("igamma(a, 2.5)", 0.51),
+    ("igamma(3.25, a)", 0.51),
+    ("igammac(a, 40)", 0.51),
+    ("igammac(0.125, a)", 0.51),
 ];
 
 /// Near their zeros, other than those that are factors: the error that f64 leaves there.

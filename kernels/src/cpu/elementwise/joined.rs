@@ -92,50 +92,32 @@ macro_rules! pairs {
 }
 pub(super) use pairs;
 
-/// Elements of four sources that are read before they are written; fewer than of three, so that all stay in registers.
-const WIDTH_OF_FOUR: usize = 32;
-
+/// Of two `arms` the first where `x.a` and `x.b` compare so, else the second.
+///
 /// # Safety
-/// See [`Lanes::unary`].
+/// See [`Lanes::unary`](super::loops::Lanes::unary).
 #[inline(always)]
-unsafe fn selected<T: Lane>([c, d]: [*const T; 2], x: Block<T>, holds: impl Fn(&T, &T) -> bool) {
-    let blocks = x.n / WIDTH_OF_FOUR;
-    for block in 0..blocks {
-        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
-        unsafe {
-            let read = |p: *const T| p.cast::<[T; WIDTH_OF_FOUR]>().add(block).read_unaligned();
-            let (a, b, c, d) = (read(x.a), read(x.b), read(c), read(d));
-            let mut out = [T::default(); WIDTH_OF_FOUR];
-            for i in 0..WIDTH_OF_FOUR {
-                out[i] = if holds(&a[i], &b[i]) { c[i] } else { d[i] };
+pub(super) unsafe fn select_by<T: Lane + PartialOrd>(by: Compare, [c, d]: [*const T; 2], x: Block<T>) {
+    // The comparison is written into the loop, which goes by pointers: the destination may be any of the four, and the compiler checks
+    // for overlap before the loop.
+    macro_rules! by {
+        ($op:tt) => {
+            for i in 0..x.n {
+                // SAFETY: `i < n`, by the contract of this function.
+                unsafe {
+                    let (a, b, c, d) = (x.a.add(i).read(), x.b.add(i).read(), c.add(i).read(), d.add(i).read());
+                    x.dst.add(i).write(if a $op b { c } else { d });
+                }
             }
-            x.dst.cast::<[T; WIDTH_OF_FOUR]>().add(block).write_unaligned(out);
-        }
+        };
     }
-    for i in blocks * WIDTH_OF_FOUR..x.n {
-        // SAFETY: `i < n`.
-        unsafe {
-            let holds = holds(&x.a.add(i).read(), &x.b.add(i).read());
-            x.dst.add(i).write(if holds { c.add(i).read() } else { d.add(i).read() });
-        }
-    }
-}
-
-/// # Safety
-/// See [`Lanes::unary`].
-#[inline(always)]
-pub(super) unsafe fn select_by<T: Lane + PartialOrd>(by: Compare, arms: [*const T; 2], x: Block<T>) {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        match by {
-            Compare::Eq => selected(arms, x, T::eq),
-            Compare::Ne => selected(arms, x, T::ne),
-            Compare::Lt => selected(arms, x, T::lt),
-            Compare::Le => selected(arms, x, T::le),
-            // Of two operands the other way around.
-            Compare::Gt => selected(arms, Block { a: x.b, b: x.a, ..x }, T::lt),
-            Compare::Ge => selected(arms, Block { a: x.b, b: x.a, ..x }, T::le),
-        }
+    match by {
+        Compare::Eq => by!(==),
+        Compare::Ne => by!(!=),
+        Compare::Lt => by!(<),
+        Compare::Le => by!(<=),
+        Compare::Gt => by!(>),
+        Compare::Ge => by!(>=),
     }
 }
 

@@ -116,18 +116,27 @@ unsafe fn rounded_f32(to: Builtin, x: Block<f32>) {
     }
 }
 
-/// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
-/// it does not depend on the neighbours.
-///
-/// # Safety
-/// See [`Lanes::unary`].
+/// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that it does not depend
+/// on the neighbours. Both are written into the loops, as in [`written`].
+macro_rules! trigonometric {
+    ($x:expr, |$v:ident| $near:expr, $any:expr) => {{
+        // Readable by the contract of `Lanes::unary`; the borrow ends before anything is written.
+        let all = std::slice::from_raw_parts($x.a, $x.n);
+        match all.iter().fold(true, |near, v| near & (v.abs() <= T::SIN_LIMIT)) {
+            true => written!($x, |$v| $near),
+            false => written!($x, |$v| $any),
+        }
+    }};
+}
+
+/// `v.max_nan(low).min_nan(high)`, with one look for NaN: a `high` that is NaN is the smaller of both in the second comparison.
 #[inline(always)]
-unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any: impl Fn(T) -> T) {
-    // SAFETY: readable by the contract of this function; the borrow ends before anything is written.
-    let near =
-        unsafe { std::slice::from_raw_parts(x.a, x.n) }.iter().fold(true, |all, v| all & (v.abs() <= T::SIN_LIMIT));
-    // SAFETY: by the contract of this function.
-    unsafe { if near { map1(x, fast) } else { map1(x, any) } }
+fn clamped<T: Real>(v: T, low: T, high: T) -> T {
+    let larger = if v > low { v } else { low };
+    let smaller = if larger < high { larger } else { high };
+    #[allow(clippy::eq_op)]
+    let nan = (v != v) | (low != low);
+    if nan { T::NAN } else { smaller }
 }
 
 /// The quotient of sine and cosine.
@@ -226,7 +235,7 @@ macro_rules! unary_loops {
             #[allow(unreachable_patterns)]
             unsafe {
                 match op {
-                    $($($(UnaryOp::$name => trigonometric(block, |$x| $near, |$x| $real),)?)?)*
+                    $($($(UnaryOp::$name => trigonometric!(block, |$x| $near, $real),)?)?)*
                     // Written in: a long closure would not be compiled into the loop.
                     $($(UnaryOp::$name => written!(block, |$x| $real),)?)*
                     _ => match op.wide() {
@@ -360,7 +369,7 @@ macro_rules! real_lanes {
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
         unsafe fn $clamp(high: *const $t, x: Block<$t>) {
             // SAFETY: by the contract of this function.
-            unsafe { map3(high, x, |v, low, high| v.max_nan(low).min_nan(high)) }
+            unsafe { map3(high, x, clamped) }
         }
         /// # Safety
         /// See [`Lanes::unary`].

@@ -33,6 +33,8 @@ trait Foldable: Copy {
     fn larger_number(self, other: Self) -> Self;
     /// The smaller, where neither is NaN.
     fn smaller_number(self, other: Self) -> Self;
+    /// Whether a fold gives the same in any order.
+    const ASSOCIATIVE: bool;
     /// Whether one of both is NaN.
     fn unordered(self, other: Self) -> bool;
     /// NaN where `nan` says so.
@@ -43,6 +45,7 @@ trait Foldable: Copy {
 macro_rules! float_part {
     ($t:ident $load:ident) => {
         impl Foldable for $t {
+            const ASSOCIATIVE: bool = false;
             #[inline(always)]
             fn zero() -> Self {
                 0.0
@@ -103,6 +106,7 @@ float_part!(f32 to_f32);
 float_part!(f64 to_f64);
 
 impl Foldable for i64 {
+    const ASSOCIATIVE: bool = true;
     #[inline(always)]
     fn zero() -> Self {
         0
@@ -296,6 +300,19 @@ unsafe fn runs<S: Lane, F: Fold, P: Foldable, T>(
             for i in 0..n as isize {
                 // SAFETY: by the contract of this function.
                 part = F::apply(part, P::load(unsafe { start.cast::<S>().wrapping_offset(i * stride).read() }));
+            }
+            *total = widen(part);
+        }
+        return;
+    }
+    if P::ASSOCIATIVE {
+        // The compiler chooses the accumulators; those below it would take apart.
+        for (start, total) in starts.iter().zip(totals) {
+            // SAFETY: by the contract of this function, with stride one.
+            let x = unsafe { std::slice::from_raw_parts(start.cast::<S>(), n) };
+            let mut part = F::identity::<P>();
+            for x in x {
+                part = F::apply(part, P::load(*x));
             }
             *total = widen(part);
         }
