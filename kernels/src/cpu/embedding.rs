@@ -89,14 +89,11 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, siz
     let dtype = native(dy.dtype())?;
     let (rows, width) = (dweight.dims()[0], dweight.dims()[1]);
     let lines = Lines::new(ids.dims(), &[ids, dy]);
-    let mut order: Vec<(usize, usize)> = (0..lines.count())
-        .filter_map(|line| {
-            // SAFETY: an element of `ids`.
-            let id = unsafe { load_index(lines.address(ids, 0, line), ids.dtype()) };
-            Some((row_of(id, first_row, rows)?, line))
-        })
-        .collect();
-    order.sort_unstable();
+    let row = |line: usize| {
+        // SAFETY: an element of `ids`.
+        row_of(unsafe { load_index(lines.address(ids, 0, line), ids.dtype()) }, first_row, rows)
+    };
+    let order = by_row(&(0..lines.count()).map(row).collect::<Vec<_>>(), rows);
     let groups: Vec<&[(usize, usize)]> = order.chunk_by(|a, b| a.0 == b.0).collect();
     let steps = [dy.strides()[ids.rank()], dweight.strides()[1]];
     parallel_for(groups.len(), (GRAIN / width).max(1), &|range| {
@@ -112,6 +109,26 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64, siz
         }
     });
     Ok(())
+}
+
+/// Pairs of row and line by row, those of a row in the order of the lines.
+fn by_row(rows_of_lines: &[Option<usize>], rows: usize) -> Vec<(usize, usize)> {
+    let pairs = || rows_of_lines.iter().enumerate().filter_map(|(line, row)| Some(((*row)?, line)));
+    if rows > 8 * rows_of_lines.len() {
+        // Few lines of many rows: a list of all rows would be the larger part.
+        let mut order: Vec<_> = pairs().collect();
+        order.sort_unstable();
+        return order;
+    }
+    let mut next = vec![0usize; rows + 1];
+    pairs().for_each(|(row, _)| next[row + 1] += 1);
+    (0..rows).for_each(|row| next[row + 1] += next[row]);
+    let mut order = vec![(0, 0); next[rows]];
+    for (row, line) in pairs() {
+        order[next[row]] = (row, line);
+        next[row] += 1;
+    }
+    order
 }
 
 /// Columns summed at a time.

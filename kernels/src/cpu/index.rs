@@ -5,10 +5,11 @@
 //! whole range is known.
 
 use super::copy::{fill, fill_run, move_run};
-use super::lane::{Lane, native, with_bits, with_lane};
+use super::lane::{Lane, Native, native, with_bits, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, Scalar, View};
+use multiversion::multiversion;
 use std::ops::Range;
 
 /// `start + step * first`, `start + step * (first + 1)`, … along the only dim of `out`: `first` is the logical index of the first
@@ -20,25 +21,51 @@ pub fn arange(out: &View, start: Scalar, step: Scalar, first: i64) -> Result<()>
     if out.rank() != 1 {
         return Err(KernelError::new(format!("arange into {:?}", out.dims())));
     }
-    let integer = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
     let dtype = native(out.dtype())?;
-    let size = out.dtype().size() as isize;
+    let (stride, size) = (out.strides()[0], out.dtype().size() as isize);
     parallel_for(out.len(), GRAIN, &|range| {
-        for i in range {
-            let p = out.ptr().wrapping_offset(i as isize * out.strides()[0] * size);
-            let i = first.wrapping_add(i as i64);
-            with_lane!(dtype, T => {
-                let value: T = if integer {
-                    Lane::from_i64(start.to_i64().wrapping_add(step.to_i64().wrapping_mul(i)))
-                } else {
-                    Lane::from_f64(start.to_f64() + step.to_f64() * i as f64)
-                };
-                // SAFETY: element `i` of the output.
-                unsafe { p.cast::<T>().write(value) }
-            });
-        }
+        let p = out.ptr().wrapping_offset(range.start as isize * stride * size);
+        // SAFETY: elements `range` of the output, which no other task writes.
+        unsafe { progression(dtype, (p, stride, range.len()), [start, step], first.wrapping_add(range.start as i64)) };
     });
     Ok(())
+}
+
+/// `start + step * first` and the elements after it into `n` elements from `p`.
+///
+/// # Safety
+/// They are elements of the dtype that may be written.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn progression(dtype: Native, (p, stride, n): (*mut u8, isize, usize), [start, step]: [Scalar; 2], first: i64) {
+    let integer = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
+    with_lane!(dtype, T => {
+        let p = p.cast::<T>();
+        macro_rules! write_all {
+            (|$i:ident| $value:expr) => {
+                // SAFETY: by the contract of this function.
+                unsafe {
+                    if stride == 1 {
+                        for k in 0..n {
+                            let $i = first.wrapping_add(k as i64);
+                            p.add(k).write($value);
+                        }
+                    } else {
+                        for k in 0..n {
+                            let $i = first.wrapping_add(k as i64);
+                            p.wrapping_offset(k as isize * stride).write($value);
+                        }
+                    }
+                }
+            };
+        }
+        if integer {
+            let (start, step) = (start.to_i64(), step.to_i64());
+            write_all!(|i| <T as Lane>::from_i64(start.wrapping_add(step.wrapping_mul(i))));
+        } else {
+            let (start, step) = (start.to_f64(), step.to_f64());
+            write_all!(|i| <T as Lane>::from_f64(start + step * i as f64));
+        }
+    });
 }
 
 /// The lower triangle of the last two dims: zero where `column - row > diagonal`, in logical positions: the view's first
@@ -193,15 +220,31 @@ pub fn check_indices(ids: &View, lo: i64, hi: i64) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
+    let refused =
+        |i: usize, id: i64| Err(KernelError::new(format!("index {id} at position {i} is outside {lo}..{hi}")));
+    if ids.is_contiguous() {
+        let found = with_ids!(ids, I => outside(ids.as_slice::<I>()?, lo, hi));
+        return found.map_or(Ok(()), |(i, id)| refused(i, id));
+    }
     let lines = Lines::new(ids.dims(), &[ids]);
     for i in 0..lines.count() {
         // SAFETY: an element of the view.
         let id = unsafe { load_index(lines.address(ids, 0, i), ids.dtype()) };
         if !(lo..hi).contains(&id) {
-            return Err(KernelError::new(format!("index {id} at position {i} is outside {lo}..{hi}")));
+            return refused(i, id);
         }
     }
     Ok(())
+}
+
+/// The first index outside `lo..hi`, with its position.
+fn outside<I: Id>(ids: &[I], lo: i64, hi: i64) -> Option<(usize, i64)> {
+    let wrong = |id: &I| (id.wide() < lo) | (id.wide() >= hi);
+    // All of them without a branch: they are right nearly always.
+    match ids.iter().fold(false, |any, id| any | wrong(id)) {
+        true => ids.iter().position(wrong).map(|i| (i, ids[i].wide())),
+        false => None,
+    }
 }
 
 /// `out[.., c] = 1` where the id is `first + c`, else 0; `out` has ids' dims and one more.

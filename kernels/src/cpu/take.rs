@@ -1,7 +1,8 @@
 //! Elements chosen by index along a dim of any number. All tensors are contiguous.
 
 use super::copy::fill;
-use super::index::{check_indices, index_dtype, load_index, row_of};
+use super::index::{Id, check_indices, index_dtype, load_index, row_of, with_ids};
+use super::lane::with_bits;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, Scalar, View};
 
@@ -46,23 +47,54 @@ pub fn index_select(x: &View, ids: &View, out: &View, dim: usize, first: i64) ->
     let bytes = inner * x.dtype().size();
     let id_size = ids.dtype().size();
     parallel_for(out.len() / inner, (GRAIN / inner).max(1), &|range| {
-        for line in range {
+        let mut line = range.start;
+        while line < range.end {
             let (outer, j) = (line / count, line % count);
-            // SAFETY: element j of the indices; a run of `inner` elements of the output, and one of x whose row is checked.
-            unsafe {
-                let id = load_index(ids.ptr().wrapping_add(j * id_size), ids.dtype());
-                let to = out.ptr().wrapping_add(line * bytes);
-                match row_of(id, first, rows) {
-                    Some(row) => {
-                        let from = x.ptr().wrapping_add((outer * rows + row) * bytes);
-                        std::ptr::copy_nonoverlapping(from, to, bytes);
+            let n = (count - j).min(range.end - line);
+            let table = x.ptr().wrapping_add(outer * rows * bytes);
+            let to = out.ptr().wrapping_add(line * bytes);
+            if inner == 1 {
+                with_bits!(x.dtype(), T => with_ids!(ids, I => {
+                    // SAFETY: `n` indices from index j on; a line of x, and `n` elements of the output that no other task writes.
+                    unsafe { pick::<T, I>((table.cast(), rows), first, ids.ptr().cast::<I>().add(j), to.cast(), n) }
+                }));
+            } else {
+                for i in 0..n {
+                    // SAFETY: an index; a run of `inner` elements of the output, and one of x whose row is checked.
+                    unsafe {
+                        let id = load_index(ids.ptr().wrapping_add((j + i) * id_size), ids.dtype());
+                        let to = to.wrapping_add(i * bytes);
+                        match row_of(id, first, rows) {
+                            Some(row) => std::ptr::copy_nonoverlapping(table.wrapping_add(row * bytes), to, bytes),
+                            None => std::ptr::write_bytes(to, 0, bytes),
+                        }
                     }
-                    None => std::ptr::write_bytes(to, 0, bytes),
                 }
             }
+            line += n;
         }
     });
     Ok(())
+}
+
+/// The elements of a line that `n` indices name, counted from `first`; zeros where one is outside.
+///
+/// # Safety
+/// The line, the indices and `to` have as many elements.
+unsafe fn pick<T: Copy + Default, I: Id>(
+    (line, rows): (*const T, usize),
+    first: i64,
+    ids: *const I,
+    to: *mut T,
+    n: usize,
+) {
+    for i in 0..n {
+        // SAFETY: by the contract of this function; the row is checked.
+        unsafe {
+            let row = row_of(ids.add(i).read().wide(), first, rows);
+            to.add(i).write(row.map_or(T::default(), |row| line.add(row).read()));
+        }
+    }
 }
 
 /// Indices of a dim of `size` elements as i64 that count from the front: negative ones count from the end.
@@ -73,14 +105,14 @@ pub fn wrap_index(ids: &View, out: &View, size: usize) -> Result<()> {
     check_ids(ids, out)?;
     let size = size as i64;
     check_indices(ids, -size, size)?;
-    let step = ids.dtype().size();
-    for i in 0..ids.len() {
-        // SAFETY: element i of both.
-        unsafe {
-            let id = load_index(ids.ptr().wrapping_add(i * step), ids.dtype());
-            out.ptr().cast::<i64>().wrapping_add(i).write(if id < 0 { id + size } else { id });
+    with_ids!(ids, I => {
+        // SAFETY: nothing else reads or writes the output.
+        let to = unsafe { out.as_mut_slice::<i64>()? };
+        for (to, id) in to.iter_mut().zip(ids.as_slice::<I>()?) {
+            let id = id.wide();
+            *to = if id < 0 { id + size } else { id };
         }
-    }
+    });
     Ok(())
 }
 

@@ -84,7 +84,7 @@ macro_rules! lanes {
                 None
             }
             unsafe fn raised(_: Power, _: Block<Self>) {
-                unreachable!("the power of a complex number is no product of its own")
+                unreachable!("programs of complex numbers take powers by the logarithm")
             }
         }
     };

@@ -46,3 +46,22 @@ fn the_gradient_sums_repeated_rows_whatever_the_threads() {
         }
     }
 }
+
+/// Rows are ordered by counting, or by sorting where the table has many more of them than there are indices.
+#[test]
+fn the_gradient_of_a_table_of_many_rows() {
+    let ids = [900.0, 2.0, 900.0, 4000.0];
+    for rows in [20usize, 5000] {
+        let view = Owned::from_f64(DType::I32, &[4], &ids);
+        let dy = Owned::from_f64(DType::F32, &[4, 2], &(1..9).map(f64::from).collect::<Vec<_>>());
+        let dw = Owned::zeros(DType::F32, &[rows, 2]);
+        let first = 890;
+        embedding_grad(&dy.view(), &view.view(), &dw.view(), first, 6000).unwrap();
+        let mut want = vec![0.0; rows * 2];
+        (want[20], want[21]) = (1.0 + 5.0, 2.0 + 6.0);
+        if rows > 4000 - 890 {
+            (want[2 * 3110], want[2 * 3110 + 1]) = (7.0, 8.0);
+        }
+        assert_eq!(read(&dw.view()), want, "{rows}");
+    }
+}
