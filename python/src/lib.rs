@@ -127,6 +127,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(data::from_numpy, m)?,
         wrap_pyfunction!(dlpack::from_dlpack, m)?,
         wrap_pyfunction!(autograd::grad, m)?,
+        wrap_pyfunction!(autograd::_backward, m)?,
         wrap_pyfunction!(autograd::_apply_custom, m)?,
         wrap_pyfunction!(comm_trace::take_comm_trace, m)?,
         wrap_pyfunction!(comm_trace::report, m)?,
