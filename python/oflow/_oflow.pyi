@@ -3210,6 +3210,9 @@ class Tensor:
     def view(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same elements as another shape, without a copy: a view. One size may be -1."""
     @overload
+    def view(self, dtype: _dtype) -> Tensor:
+        """The same bytes as elements of another dtype, without gradient, in the same memory. Where the elements have another size, so has the last dim."""
+    @overload
     def view(self, *shape: builtins.int) -> Tensor: ...
     def view_as(self, other: Tensor) -> Tensor:
         """`view` with the shape of another tensor."""
@@ -7595,6 +7598,9 @@ def vdot(a: Tensor, b: Tensor, *, out: Tensor | None = None) -> Tensor:
 @overload
 def view(x: Tensor, shape: builtins.int | Sequence[builtins.int], *, out: Tensor | None = None) -> Tensor:
     """The same elements as another shape, without a copy: a view. One size may be -1."""
+@overload
+def view(x: Tensor, dtype: _dtype, *, out: Tensor | None = None) -> Tensor:
+    """The same bytes as elements of another dtype, without gradient, in the same memory. Where the elements have another size, so has the last dim."""
 @overload
 def view(x: Tensor, *shape: builtins.int, out: Tensor | None = None) -> Tensor: ...
 def view_as(x: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 //! This module knows storages, layouts and nodes. It computes nothing and never communicates.
 
 mod alias;
+mod bits;
 mod borrowed_slots;
 mod edge;
 mod handle;
