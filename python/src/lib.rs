@@ -145,6 +145,8 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::rank, m)?,
         wrap_pyfunction!(context::world_size, m)?,
         wrap_pyfunction!(context::manual_seed, m)?,
+        wrap_pyfunction!(context::_generators, m)?,
+        wrap_pyfunction!(context::_set_generators, m)?,
         wrap_pyfunction!(context::barrier, m)?,
         wrap_pyfunction!(memory::memory_stats, m)?,
         wrap_pyfunction!(modes::_enter, m)?,
