@@ -196,8 +196,8 @@ fn backward_at(
     options: &BackwardOptions,
     site: CallSite,
 ) -> Result<()> {
-    let results = options.inputs.iter().flatten().filter(|t| !t.is_leaf());
-    results.map(|t| t.watch(true).map(drop)).collect::<Result<()>>().map_err(|e| e.at(site))?;
+    let mut results = options.inputs.iter().flatten().filter(|t| !t.is_leaf());
+    results.try_for_each(|t| t.watch(true).map(drop)).map_err(|e| e.at(site))?;
     interpreter::backward(outputs, gradients, options, &InRules, site)
 }
 

@@ -14,7 +14,8 @@ fn check_dtypes(from: DType, to: DType) -> Result<()> {
     }
     // A byte other than 0 and 1 is no bool.
     match to == DType::Bool && from != DType::Bool {
-        true => Err(Error::dtype(format!("the bytes of {from} are no bools")).help("compare the elements: `ne(0)`")),
+        true => Err(Error::dtype(format!("the bytes of {from} as bool: expected bytes of bools, which are 0 or 1"))
+            .help("compare the elements: `ne(0)`")),
         false => Ok(()),
     }
 }
