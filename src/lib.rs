@@ -81,9 +81,9 @@ pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Generator, GeneratorState, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run,
-    dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp,
-    run_ranks, run_ranks_with, synchronize, with_grad_sbp, with_sbp,
+    EnterGuard, Generator, GeneratorState, Policy, RankCtx, RankGenerators, World, boxing_policy, detect_anomaly,
+    dry_run, dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync,
+    pin_sbp, rank_generators, run_ranks, run_ranks_with, set_rank_generators, synchronize, with_grad_sbp, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};

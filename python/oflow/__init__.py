@@ -52,7 +52,7 @@ from . import functional, sbp  # noqa: E402
 from . import autograd, fft, func, linalg, ops, testing  # noqa: E402
 from .autograd import grad  # noqa: E402
 from .func import vmap  # noqa: E402
-from ._seeds import manual_seed  # noqa: E402
+from ._seeds import get_rng_state, initial_seed, manual_seed, set_rng_state  # noqa: E402
 from ._function import function  # noqa: E402
 from ._graph import Graph, GraphPlan, LoadedGraph, graph, load_graph, scan  # noqa: E402
 from ._modes import (  # noqa: E402
@@ -73,7 +73,7 @@ from ._namespace import find as _find  # noqa: E402
 from ._numbers import e, finfo, iinfo, inf, nan, newaxis, pi  # noqa: E402
 from ._op import SbpHints, op  # noqa: E402
 from ._session import Session  # noqa: E402
-from . import cuda, signal, special  # noqa: E402
+from . import cuda, random, signal, special  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
 
 Placement = placement

@@ -3,8 +3,8 @@
 from typing import Any
 from . import (
     autograd as autograd, checkpoint as checkpoint, cuda as cuda, data as data, fft as fft, func as func, functional as functional,
-    linalg as linalg, nn as nn, ops as ops, optim as optim, sbp as sbp, signal as signal, special as special, testing as testing,
-    utils as utils,
+    linalg as linalg, nn as nn, ops as ops, optim as optim, random as random, sbp as sbp, signal as signal, special as special,
+    testing as testing, utils as utils,
 )
 from ._comm_trace import CommRecord as CommRecord, with_grad_sbp as with_grad_sbp, with_sbp as with_sbp
 from ._errors import (
@@ -27,7 +27,9 @@ from ._modes import (
 from ._numbers import e as e, finfo as finfo, iinfo as iinfo, inf as inf, nan as nan, newaxis as newaxis, pi as pi
 from ._oflow import Generator as Generator, Tensor as Tensor, device as device, dtype as dtype, placement as placement
 from ._op import SbpHints as SbpHints, op as op
-from ._seeds import manual_seed as manual_seed
+from ._seeds import (
+    get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, set_rng_state as set_rng_state,
+)
 from ._session import Session as Session
 from .autograd import grad as grad
 from .checkpoint import load as load, save as save

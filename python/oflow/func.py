@@ -318,11 +318,12 @@ def vmap(
     """The function that calls ``func`` for each slice of its arguments and stacks the results.
 
     ``in_dims`` says along which dim each argument is sliced, None for one that is given whole; ``out_dims`` where the results are stacked.
-    The calls are made one after another, so random functions draw anew in each: ``randomness`` is ``"error"`` or ``"different"``, and both
-    mean that. ``chunk_size`` changes nothing.
+    The calls are made one after another. ``randomness`` says what they draw from the random numbers of the rank: an error by default,
+    numbers of its own in each call with ``"different"``, the same numbers in all calls with ``"same"``. A ``Generator`` that a call is given
+    draws anew in each. ``chunk_size`` changes nothing.
     """
-    if randomness not in ("error", "different"):
-        raise ValueError(f'vmap: calls draw random numbers one after another: randomness is "error" or "different", not {randomness!r}')
+    if randomness not in ("error", "different", "same"):
+        raise ValueError(f'vmap: randomness is "error", "different" or "same", not {randomness!r}')
 
     def mapped(*args, **kwargs):
         if not args:
@@ -344,9 +345,17 @@ def vmap(
         if size == 0:
             raise ValueError("vmap: the sliced dims have no elements, so the shape of the result is unknown")
         shape, slices = None, []
+        start = _oflow._generators()
         for i in range(size):
             now, kw = given(structure, [x if d is None else x.select(d, i) for x, d in zip(tensors, dims)])
+            if randomness == "same" and i > 0 and _oflow._generators() != start:
+                _oflow._set_generators(*start)
             result = func(*now, **kw)
+            if randomness == "error" and _oflow._generators() != start:
+                raise RuntimeError(
+                    f'vmap: {getattr(func, "__name__", "the function")} drew random numbers: say randomness="different" for numbers of its '
+                    'own in each call, or randomness="same" for the same numbers in all calls'
+                )
             of, parts = taken(result)
             check_all_tensors(of, "vmap", "a function whose results are")
             if shape is not None and of != shape:

@@ -6,7 +6,7 @@ use crate::{context, site};
 use oflow::BackwardOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use std::sync::{Mutex, PoisonError};
 
 /// Removes its hook when ``remove`` is called.
@@ -32,12 +32,53 @@ impl HookHandle {
     }
 }
 
+impl HookHandle {
+    fn of(handle: oflow::functional::HookHandle) -> HookHandle {
+        HookHandle { handle: Mutex::new(Some(handle)) }
+    }
+}
+
+/// A hook, which must be callable.
+fn callable(hook: Bound<'_, PyAny>, method: &str, of: &str) -> PyResult<Py<PyAny>> {
+    match hook.is_callable() {
+        true => Ok(hook.unbind()),
+        false => {
+            Err(PyTypeError::new_err(format!("{method} takes a function of {of}, not {}", hook.get_type().name()?)))
+        }
+    }
+}
+
+/// Calls a hook of Python with a leaf whenever backward has added to its gradient.
+pub fn register_post_accumulate_grad_hook(slf: &Bound<'_, Tensor>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+    let py = slf.py();
+    let hook = callable(hook, "register_post_accumulate_grad_hook", "the tensor")?;
+    // The tensor's slot holds the hook: a hook that held the object would keep both for good.
+    let object = PyWeakrefReference::new(slf)?.unbind();
+    let call = move |leaf: &oflow::Tensor| {
+        Python::attach(|py| -> PyResult<()> {
+            let leaf = match object.bind(py).upgrade() {
+                Some(object) => object,
+                None => Bound::new(py, Tensor::of(leaf.clone()))?.into_any(),
+            };
+            let returned = hook.bind(py).call1((leaf,))?;
+            match returned.is_none() {
+                true => Ok(()),
+                false => Err(PyTypeError::new_err(format!(
+                    "a hook after accumulation returns None, not {}; it may set the tensor's grad",
+                    returned.get_type().name()?
+                ))),
+            }
+        })
+        .map_err(from_callback)
+    };
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    slf.get().inner().register_post_accumulate_grad_hook(call).or_raise(py).map(HookHandle::of)
+}
+
 /// Calls a hook of Python with the gradient of a tensor.
 pub fn register_hook(py: Python<'_>, t: &oflow::Tensor, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
-    if !hook.is_callable() {
-        return Err(PyTypeError::new_err("register_hook takes a function of the gradient"));
-    }
-    let hook = hook.unbind();
+    let hook = callable(hook, "register_hook", "the gradient")?;
     let call = move |g: &oflow::Tensor| {
         Python::attach(|py| -> PyResult<Option<oflow::Tensor>> {
             let returned = hook.bind(py).call1((Tensor::of(g.clone()),))?;
@@ -46,11 +87,8 @@ pub fn register_hook(py: Python<'_>, t: &oflow::Tensor, hook: Bound<'_, PyAny>) 
         .map_err(from_callback)
     };
     let site = crate::site::caller(py);
-    let handle = {
-        let _scope = site.scope();
-        t.register_hook(call).or_raise(py)?
-    };
-    Ok(HookHandle { handle: Mutex::new(Some(handle)) })
+    let _scope = site.scope();
+    t.register_hook(call).or_raise(py).map(HookHandle::of)
 }
 
 /// A gradient, or None, given as an argument.
@@ -83,6 +121,44 @@ pub fn tensors(o: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<oflow::Tensor>>
     all.map(|m| Ok(m?.cast::<Tensor>().map_err(|_| wrong())?.get().inner().clone())).collect()
 }
 
+/// Gradients that ``outputs`` start from: none, one, or one for each.
+fn starts(given_for: Option<&Bound<'_, PyAny>>, outputs: usize, what: &str) -> PyResult<Vec<Option<oflow::Tensor>>> {
+    let starts: Vec<Option<oflow::Tensor>> = match given_for {
+        None => vec![],
+        Some(g) if g.is_instance_of::<Tensor>() => vec![given(g, what)?],
+        Some(g) => g.try_iter()?.map(|m| given(&m?, &format!("each of {what}"))).collect::<PyResult<_>>()?,
+    };
+    match starts.is_empty() || starts.len() == outputs {
+        true => Ok(starts),
+        false => Err(PyValueError::new_err(format!("{} gradients are given for {outputs} outputs", starts.len()))),
+    }
+}
+
+/// Adds gradients of the sum of ``outputs`` to the ``grad`` of all leaves, or to that of ``inputs``.
+#[pyfunction]
+#[pyo3(signature = (outputs, gradients=None, retain_graph=None, create_graph=false, inputs=None))]
+pub fn _backward(
+    py: Python<'_>,
+    outputs: &Bound<'_, PyAny>,
+    gradients: Option<&Bound<'_, PyAny>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    context::enter(py)?;
+    let outputs = tensors(outputs, "outputs")?;
+    let starts = starts(gradients, outputs.len(), "the gradients")?;
+    let inputs = inputs.map(|i| tensors(i, "inputs")).transpose()?;
+    let retain_graph = retain_graph.unwrap_or(create_graph);
+    let options = BackwardOptions { gradient: None, retain_graph, create_graph, inputs };
+    let site = site::caller(py);
+    let run = || {
+        let _scope = site.scope();
+        oflow::functional::backward_from(&outputs, &starts, &options)
+    };
+    py.detach(run).or_raise(py)
+}
+
 /// Gradients of ``outputs`` (single numbers, unless ``grad_outputs`` are given) with respect to ``inputs``, without touching any
 /// ``grad``.
 ///
@@ -100,19 +176,9 @@ pub fn grad<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     context::enter(py)?;
     let (outputs, inputs) = (tensors(outputs, "outputs")?, tensors(inputs, "inputs")?);
-    let starts: Vec<Option<oflow::Tensor>> = match grad_outputs {
-        None => vec![],
-        Some(g) if g.is_instance_of::<Tensor>() => vec![given(g, "grad_outputs")?],
-        Some(g) => g.try_iter()?.map(|m| given(&m?, "each of grad_outputs")).collect::<PyResult<_>>()?,
-    };
-    if !starts.is_empty() && starts.len() != outputs.len() {
-        return Err(PyValueError::new_err(format!(
-            "{} gradients are given for {} outputs",
-            starts.len(),
-            outputs.len()
-        )));
-    }
-    let options = BackwardOptions { gradient: None, retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
+    let starts = starts(grad_outputs, outputs.len(), "grad_outputs")?;
+    let retain_graph = retain_graph.unwrap_or(create_graph);
+    let options = BackwardOptions { retain_graph, create_graph, ..BackwardOptions::default() };
     let site = site::caller(py);
     let run = || {
         let _scope = site.scope();

@@ -4,7 +4,7 @@ use crate::errors::{OrRaise, exception};
 use crate::guards;
 use oflow::control::LaunchEnv;
 use oflow::functional::{Arg, FnBody, FnDef};
-use oflow::{RankCtx, World};
+use oflow::{GeneratorState, RankCtx, RankGenerators, World};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -160,6 +160,22 @@ pub fn manual_seed(py: Python<'_>, seed: u64) -> PyResult<()> {
     enter(py)?;
     oflow::manual_seed(seed);
     Ok(())
+}
+
+/// The states of this rank's generators of global and of local tensors, each a seed and the number of draws.
+#[pyfunction]
+pub fn _generators(py: Python<'_>) -> PyResult<((u64, u64), (u64, u64))> {
+    enter(py)?;
+    let (pair, all) = (|s: GeneratorState| (s.seed, s.ordinal), oflow::rank_generators());
+    Ok((pair(all.global), pair(all.local)))
+}
+
+/// Both generators go on from states of ``_generators``.
+#[pyfunction]
+pub fn _set_generators(py: Python<'_>, of_global: (u64, u64), of_local: (u64, u64)) -> PyResult<()> {
+    enter(py)?;
+    let state = |(seed, ordinal)| GeneratorState { seed, ordinal };
+    oflow::set_rank_generators(RankGenerators { global: state(of_global), local: state(of_local) }).or_raise(py)
 }
 
 /// Waits until every rank has called this.

@@ -8,9 +8,10 @@ use crate::tensor::Tensor;
 use crate::{context, site};
 use oflow::functional::{IntoTarget, full};
 use oflow::sbp::NdSbp;
-use pyo3::Borrowed;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
+use pyo3::{Borrowed, intern};
 use smallvec::smallvec;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -77,8 +78,19 @@ pub fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, 
     call::call(py, operator(py, which)?, &Given { all: objects.into(), names: None, is_method: false })
 }
 
+/// Writes the result of an operator to its left operand. An array of NumPy on the right is a tensor beside it.
 pub fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {
-    call(slf.py(), which, &[slf.as_any().as_borrowed(), o.as_borrowed()]).map(drop)
+    let py = slf.py();
+    let is_array = |o: &Bound<'py, PyAny>| o.hasattr(intern!(py, "__array_interface__"));
+    let known = o.is_instance_of::<Tensor>() || o.is_instance_of::<PyFloat>() || o.is_instance_of::<PyInt>();
+    let made;
+    let o = if known || !is_array(o)? {
+        o
+    } else {
+        made = py.import("oflow._numpy")?.getattr("_tensor")?.call1((o, slf))?;
+        &made
+    };
+    call(py, which, &[slf.as_any().as_borrowed(), o.as_borrowed()]).map(drop)
 }
 
 /// The rows of a tensor, one after the other.

@@ -281,20 +281,23 @@ impl Tensor {
         self.inner().copy().or_raise(py).map(Tensor::of)
     }
 
-    /// Gradients of this number with respect to all leaves it depends on, added to their ``grad``.
-    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false))]
+    /// Gradients of this number with respect to all leaves it depends on, added to their ``grad``; with ``inputs`` to that of these tensors
+    /// only, of which those that are results of calls keep theirs.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
         py: Python<'_>,
         gradient: Option<Bound<'_, PyAny>>,
         retain_graph: Option<bool>,
         create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         context::enter(py)?;
         let options = BackwardOptions {
             gradient: gradient.map_or(Ok(None), |g| crate::autograd::given(&g, "gradient"))?,
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
+            inputs: inputs.map(|i| crate::autograd::tensors(i, "inputs")).transpose()?,
         };
         let site = site::caller(py);
         let run = || {
@@ -310,6 +313,13 @@ impl Tensor {
     /// Calls ``hook`` with this tensor's gradient when it is complete; a tensor that it returns takes its place.
     fn register_hook(&self, py: Python<'_>, hook: Bound<'_, PyAny>) -> PyResult<crate::autograd::HookHandle> {
         crate::autograd::register_hook(py, self.inner(), hook)
+    }
+    /// Calls ``hook`` with this leaf whenever backward has added to its ``grad``: it may read, change and clear it, and returns None.
+    fn register_post_accumulate_grad_hook(
+        slf: &Bound<'_, Self>,
+        hook: Bound<'_, PyAny>,
+    ) -> PyResult<crate::autograd::HookHandle> {
+        crate::autograd::register_post_accumulate_grad_hook(slf, hook)
     }
 
     /// The one element, as a number of Python. On a global tensor all ranks call it.

@@ -129,6 +129,71 @@ def tensor_hooks(m):
     return log, a.grad
 
 
+def hooks_after_accumulation(m):
+    log, a, b = [], x(m), x(m)
+
+    def keep(leaf):
+        log.append((leaf is a, leaf.grad.clone(), m.is_grad_enabled()))
+
+    def step(leaf):
+        leaf.add_(leaf.grad, alpha=-0.1)
+        leaf.grad = None
+
+    a.register_hook(lambda g: g * 3)
+    kept = a.register_post_accumulate_grad_hook(keep)
+    b.register_post_accumulate_grad_hook(step)
+    for _ in range(2):
+        (a * b).sum().backward()
+    m.autograd.grad((a * b).sum(), a)
+    kept.remove()
+    (a * 2).sum().backward()
+    with a.register_post_accumulate_grad_hook(lambda leaf: log.append("both")):
+        m.autograd.backward([(a * 2).sum(), a.square().sum()])
+    (a * 2).sum().backward()
+    (a * b).sum().backward(inputs=[a])
+    return log, a.grad, b.grad, b
+
+
+def copied(t):
+    """The gradient of now: PyTorch adds in place."""
+    return None if t.grad is None else t.grad.clone()
+
+
+def gradients_of_chosen_tensors(m):
+    log, a, b = [], x(m), x(m)
+    a.register_hook(lambda g: log.append("a"))
+    y = a * 2
+    z = y * 3
+    y.register_hook(lambda g: log.append("y"))
+    out = (z * b).sum()
+    seen = []
+    for inputs in ([b], b, (b, b), [a], [a, b]):
+        out.backward(retain_graph=True, inputs=inputs)
+        seen.append([copied(t) for t in (a, b)])
+    out.backward(inputs=[y], retain_graph=True)
+    out.backward(inputs=[y, x(m)], retain_graph=True)
+    seen.append([copied(t) for t in (a, b, y)])
+    out.backward(inputs=[z, y], retain_graph=True)
+    out.backward(m.tensor(2.0), inputs=[b], retain_graph=True)
+    seen.append([copied(t) for t in (a, b, y, z)])
+    log.append(m.autograd.grad(out, b, retain_graph=True))
+    # The call that made `out` is the only one whose tensors this pass needs.
+    out.backward(inputs=[b])
+    z.sum().backward(inputs=[a])
+    return log, seen, a.grad, b.grad, y.grad, z.grad
+
+
+def retained_gradients_add_up(m):
+    a = x(m)
+    y = a * 2
+    y.retain_grad()
+    out = y.square().sum()
+    for _ in range(2):
+        out.backward(retain_graph=True)
+    m.autograd.grad(out, a)
+    return y.grad, a.grad
+
+
 def a_context(m):
     seen = []
 
@@ -199,7 +264,8 @@ def once(m):
 
 
 PROGRAMS = {
-    **{p.__name__: (p,) for p in (forward_hooks, always_called, backward_hooks_that_replace, backward_hooks_of_several, tensor_hooks, a_context, once)},
+    **{p.__name__: (p,) for p in (forward_hooks, always_called, backward_hooks_that_replace, backward_hooks_of_several)},
+    **{p.__name__: (p,) for p in (tensor_hooks, hooks_after_accumulation, gradients_of_chosen_tensors, retained_gradients_add_up, a_context, once)},
     "under no_grad": (backward_hooks_that_only_read_under_no_grad,),
     **{f"backward {g} {h}": (backward_hooks, g, h) for g in (True, False) for h in ((0,), (1, 2), (0, 1, 2))},
     **{f"missing {f}": (gradients_that_are_missing, f) for f in (True, False)},
@@ -232,6 +298,82 @@ def test_hooks_that_do_not_fit():
         model(x(flow, False)).sum().backward()
     with pytest.raises(NotImplementedError, match="return a new tensor"):
         flow.autograd.FunctionCtx(()).mark_dirty(x(flow))
+
+
+def refused(m):
+    """What the libraries refuse of hooks and inputs, by the kind of the exception."""
+    a, b = x(m), x(m, False)
+    out = (a * 2).sum()
+    calls = {
+        "hook of a result": lambda: out.register_post_accumulate_grad_hook(print),
+        "hook of a tensor without gradient": lambda: b.register_post_accumulate_grad_hook(print),
+        "no inputs": lambda: out.backward(inputs=[]),
+        "an input without gradient": lambda: out.backward(inputs=[b]),
+        "a number among the inputs": lambda: out.backward(inputs=[3]),
+        "a number as inputs": lambda: out.backward(inputs=3),
+    }
+    said = {}
+    for name, call in calls.items():
+        with pytest.raises((RuntimeError, TypeError)) as error:
+            call()
+        said[name] = str(error.value)
+    return said
+
+
+def test_what_hooks_and_inputs_do_not_take():
+    assert refused(torch).keys() == refused(flow).keys()
+    said = refused(flow)
+    assert "only the gradients of leaves are accumulated" in said["hook of a result"] and "register_hook" in said["hook of a result"]
+    assert "does not require a gradient" in said["hook of a tensor without gradient"]
+    assert "an empty list of inputs" in said["no inputs"]
+    assert "does not require a gradient" in said["an input without gradient"]
+    assert "inputs are a Tensor or a list of Tensors" in said["a number as inputs"]
+    a = x(flow)
+    with pytest.raises(TypeError, match="a function of the tensor, not int"):
+        a.register_post_accumulate_grad_hook(3)
+    for returned in (5, flow.zeros(2)):
+        with a.register_post_accumulate_grad_hook(lambda leaf: returned), pytest.raises(TypeError, match="returns None, not"):
+            (a * 2).sum().backward()
+
+
+def test_a_hook_keeps_no_leaf():
+    import gc
+    import weakref
+
+    a = x(flow)
+    a.register_post_accumulate_grad_hook(lambda leaf: None)
+    seen = weakref.ref(a)
+    del a
+    gc.collect()
+    assert seen() is None
+
+
+def test_hooks_after_accumulation_of_global_tensors():
+    mesh = flow.placement.all("cpu")
+    a, b = (flow.ones((8, 4), placement=mesh, sbp=s, requires_grad=True) for s in ("S(0)", "B"))
+    log = []
+    for leaf in (a, b):
+        leaf.register_post_accumulate_grad_hook(lambda leaf: log.append((leaf is a, leaf.grad.sbp == leaf.sbp)))
+    (a * b).sum().backward()
+    (a * b).sum().backward(inputs=[b])
+    assert sorted(log) == [(False, True), (False, True), (True, True)] and b.grad.tolist()[0] == [2.0] * 4
+
+
+def test_an_optimizer_steps_within_backward_in_a_graph():
+    def run(step):
+        a = x(flow)
+        a.register_post_accumulate_grad_hook(lambda leaf: (leaf.sub_(leaf.grad), setattr(leaf, "grad", None))[1])
+
+        def once(b):
+            loss = (a * b).square().sum()
+            loss.backward()
+            return loss
+
+        once = flow.graph(once) if step else once
+        b = x(flow, False)
+        return [once(b).item() for _ in range(3)], a.tolist()
+
+    assert run(True) == run(False)
 
 
 def test_hooks_see_a_module_in_a_graph():

@@ -54,6 +54,55 @@ def test_other_operators():
         np.add(A, A, out=x)
 
 
+IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift".split()
+
+
+@pytest.mark.parametrize("layout", [None, "S(0)"])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_operators_in_place_with_arrays(name, layout):
+    op, bits = getattr(operator, name), name in IN_PLACE[7:]
+    a, b = np.array([[6, 4, 9], [2, 5, 3]]), np.array([[2, 3, 1], [1, 2, 2]])
+    if not bits:
+        a = a.astype(np.float32)
+    plain = getattr(operator, {"iand": "and_", "ior": "or_"}.get(name, name[1:]))
+    for other in (b, b[0], np.array(2), np.int64(3), *([] if bits else [b.astype(np.float64), np.float32(2)])):
+        x = tensor(layout, a)
+        made = op(x, other)
+        assert made is x and x.dtype == flow.tensor(a).dtype
+        check(x, plain(a, other))
+
+
+def test_operators_in_place_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+
+    def step(m):
+        x = m.tensor([1.0, 2.0, 4.0])
+        x += np.array([1, 2, 3], np.float32)
+        x *= np.array([2.0, 3.0, 4.0], np.float32)
+        x[1:] -= np.float32(1.5)
+        x **= np.array([1, 2, 0.5], np.float32)
+        return x.tolist()
+
+    assert step(flow) == pytest.approx(step(torch), rel=1e-6)
+
+
+def test_operators_in_place_refuse_what_they_refuse_of_tensors():
+    x = flow.ones(3, dtype=flow.int64)
+    for other in (np.array([1.5, 2, 3]), np.ones(2, np.int64), np.array(["a", "b", "c"])):
+        with pytest.raises((flow.Error, TypeError, ValueError)):
+            x += other
+    with pytest.raises(TypeError, match="must be Tensor, not list"):
+        x += [1, 2, 3]
+    assert x.tolist() == [1, 1, 1]
+    leaf = flow.ones(3, requires_grad=True)
+    with pytest.raises(flow.Error):
+        leaf += np.ones(3, np.float32)
+    y = leaf * 2
+    y *= np.array([1, 2, 3], np.float32)
+    y.sum().backward()
+    check(leaf.grad, [2, 4, 6])
+
+
 @pytest.mark.parametrize("layout", [None, "S(0)"])
 def test_operators_with_arrays_have_gradients(layout):
     x = tensor(layout, requires_grad=True)

@@ -34,6 +34,6 @@ pub use modes::{
 pub(crate) use moments::{Moments, is_observed, observe_by_scopes};
 pub(crate) use policy::check_collective;
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
-pub use random::{Generator, GeneratorState, manual_seed};
+pub use random::{Generator, GeneratorState, RankGenerators, manual_seed, rank_generators, set_rank_generators};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
 pub(crate) use rank::{enter_outer, here, here_as_rank, no_context, origin_here};

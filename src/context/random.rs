@@ -84,9 +84,7 @@ impl Generator {
     /// # Errors
     /// If the ordinal is not below 2^63.
     pub fn set_state(&self, state: GeneratorState) -> Result<()> {
-        if i64::try_from(state.ordinal).is_err() {
-            return Err(Error::argument(format!("{} is not an ordinal of a random op", state.ordinal)));
-        }
+        check_ordinal(state)?;
         self.stream().state = state;
         Ok(())
     }
@@ -114,6 +112,51 @@ impl fmt::Debug for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = self.state();
         write!(f, "generator(seed={}, ordinal={})", s.seed, s.ordinal)
+    }
+}
+
+/// States of a rank's own generators, from which it draws where no [`Generator`] is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RankGenerators {
+    /// Of global tensors, the same on every rank.
+    pub global: GeneratorState,
+    /// Of local tensors, another one on each rank.
+    pub local: GeneratorState,
+}
+
+/// Returns the states of this rank's generators, for [`set_rank_generators`].
+///
+/// ```
+/// use oflow::prelude::*;
+/// let before = oflow::rank_generators();
+/// let x = rand([3], Device::Cpu)?;
+/// oflow::set_rank_generators(before)?;
+/// assert_eq!(rand([3], Device::Cpu)?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn rank_generators() -> RankGenerators {
+    let ctx = current();
+    RankGenerators { global: ctx.generator(), local: ctx.local_generator() }
+}
+
+/// Sets the states of this rank's generators: the next ops draw as they would have after [`rank_generators`]. Every rank sets what it had
+/// itself; the states of global tensors must be the same.
+///
+/// # Errors
+/// If an ordinal is not below 2^63.
+pub fn set_rank_generators(to: RankGenerators) -> Result<()> {
+    check_ordinal(to.global)?;
+    check_ordinal(to.local)?;
+    let ctx = current();
+    ctx.set_generator(to.global);
+    ctx.set_local_generator(to.local);
+    Ok(())
+}
+
+fn check_ordinal(state: GeneratorState) -> Result<()> {
+    match i64::try_from(state.ordinal) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::argument(format!("{} is not an ordinal of a random op", state.ordinal))),
     }
 }
 

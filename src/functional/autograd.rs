@@ -4,7 +4,7 @@ use super::rules::InRules;
 use super::shape::in_method;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
-use crate::tensor::{Edge, Hook, HookFn, LeafSlot, Tensor};
+use crate::tensor::{Edge, Hook, HookFn, HookMoment, LeafSlot, Tensor};
 use std::borrow::Borrow;
 use std::sync::{Arc, Weak};
 
@@ -38,13 +38,14 @@ impl Tensor {
     pub fn backward(&self) -> Result<()> {
         self.backward_at(&BackwardOptions::default(), CallSite::here())
     }
-    /// Backward with options: a gradient to start from, keeping the graph, recording the pass.
+    /// Backward with options: a gradient to start from, keeping the graph, recording the pass, the only leaves that get gradients.
     #[track_caller]
     pub fn backward_with(&self, options: &BackwardOptions) -> Result<()> {
         self.backward_at(options, CallSite::here())
     }
     fn backward_at(&self, options: &BackwardOptions, site: CallSite) -> Result<()> {
-        interpreter::backward(self, options, &InRules, site).map_err(in_method("backward", self, site))
+        let (output, gradient) = (std::slice::from_ref(self), std::slice::from_ref(&options.gradient));
+        backward_at(output, gradient, options, site).map_err(in_method("backward", self, site))
     }
     fn slot(&self) -> Option<Arc<LeafSlot>> {
         match self.edge() {
@@ -122,11 +123,82 @@ impl Tensor {
     ) -> Result<HookHandle> {
         let site = CallSite::here();
         let slot = self.watch(false).map_err(|e| e.at(site))?;
-        let call: Arc<HookFn> = Arc::new(hook);
-        let handle = HookHandle { slot: Arc::downgrade(&slot), hook: Arc::downgrade(&call) };
-        slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).push(Hook { call, site });
-        Ok(handle)
+        Ok(add_hook(&slot, HookMoment::Complete, Arc::new(hook), site))
     }
+    /// Calls `hook` with this leaf whenever backward has added to its `grad()`. The hook may read and clear the gradient, so that an optimizer
+    /// steps within backward. It is not called once the program has dropped the leaf.
+    ///
+    /// # Errors
+    /// If the tensor does not require a gradient, or is the result of an op.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?.requires_grad_(true)?;
+    /// let hook = x.register_post_accumulate_grad_hook(|leaf| leaf.set_grad(None))?;
+    /// x.square()?.sum(())?.backward()?;
+    /// assert!(x.grad().is_none());
+    /// hook.remove();
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn register_post_accumulate_grad_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<HookHandle> {
+        let site = CallSite::here();
+        if matches!(self.edge(), Edge::Node(..)) {
+            return Err(Error::autograd(format!(
+                "{self:?} is the result of an op: only the gradients of leaves are accumulated"
+            ))
+            .at(site)
+            .help("see its gradient with `register_hook`"));
+        }
+        let slot = self.watch(false).map_err(|e| e.at(site))?;
+        // The slot holds the hook: the hook must not hold the leaf.
+        let leaf = self.weak();
+        let call = move |_: &Tensor| leaf.get().map_or(Ok(()), |leaf| hook(&leaf)).map(|()| None);
+        Ok(add_hook(&slot, HookMoment::Accumulated, Arc::new(call), site))
+    }
+}
+
+fn add_hook(slot: &Arc<LeafSlot>, moment: HookMoment, call: Arc<HookFn>, site: CallSite) -> HookHandle {
+    let handle = HookHandle { slot: Arc::downgrade(slot), hook: Arc::downgrade(&call) };
+    slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).push(Hook { moment, call, site });
+    handle
+}
+
+/// Gradients of the sum of `outputs`, each from a gradient of its own or of single numbers, added to the `grad()` of all leaves or of
+/// `options.inputs`. `options.gradient` is not read.
+///
+/// ```
+/// use oflow::{BackwardOptions, functional, prelude::*};
+/// let [a, b] = [1.0f32, 2.0].map(|v| from_vec(vec![v], [1], Device::Cpu).and_then(|t| t.requires_grad_(true)));
+/// let (a, b) = (a?, b?);
+/// let only_a = BackwardOptions { inputs: Some(vec![a.clone()]), ..Default::default() };
+/// functional::backward_from(&[a.mul(&b)?, a.square()?], &[], &only_a)?;
+/// assert_eq!(a.grad().unwrap().item()?, 4.0);
+/// assert!(b.grad().is_none());
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn backward_from<O: Borrow<Tensor>>(
+    outputs: impl AsRef<[O]>,
+    gradients: &[Option<Tensor>],
+    options: &BackwardOptions,
+) -> Result<()> {
+    let outputs: Vec<Tensor> = outputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
+    backward_at(&outputs, gradients, options, CallSite::here())
+}
+
+fn backward_at(
+    outputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+    options: &BackwardOptions,
+    site: CallSite,
+) -> Result<()> {
+    let mut results = options.inputs.iter().flatten().filter(|t| !t.is_leaf());
+    results.try_for_each(|t| t.watch(true).map(drop)).map_err(|e| e.at(site))?;
+    interpreter::backward(outputs, gradients, options, &InRules, site)
 }
 
 /// Gradients of `outputs` (single numbers) with respect to `inputs`, without touching any `grad()`. With `create_graph`

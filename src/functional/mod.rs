@@ -100,7 +100,7 @@ mod values;
 mod views;
 
 pub use crate::ops::{FnParam, FnReturn, FnSig, ParamKind};
-pub use autograd::{HookHandle, grad, grad_at, grad_from};
+pub use autograd::{HookHandle, backward_from, grad, grad_at, grad_from};
 pub use bind::{Arg, Bound};
 pub use by_name::{Returned, call, call_any, call_value, named_in};
 pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};

@@ -4,8 +4,10 @@ use super::Bound;
 use super::shape::{expand, in_method, narrow, reshape, squeeze};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
+use crate::interpreter::is_capturing;
 use crate::ops::normalize_dim;
 use crate::tensor::Tensor;
+use oflow_kernels::DType;
 
 functions! {
     FUNCTIONS, "Shapes";
@@ -14,6 +16,11 @@ functions! {
     /// # Errors
     /// As `reshape`; and where a local tensor lies in memory in an order of which the shape is no view.
     "view(Tensor x, IntList shape) -> Tensor" = view;
+    /// The same bytes as elements of another dtype, without gradient, in the same memory. Where the elements have another size, so has the last dim.
+    ///
+    /// # Errors
+    /// If the last dim does not divide, is split, or its elements do not lie side by side; if a dtype is registered, or the new one is bool; in a graph.
+    "view(Tensor x, DataType dtype) -> Tensor" = view_dtype as fn view_dtype;
     /// `view` with the shape of another tensor.
     "view_as(Tensor x, Tensor other) -> Tensor" = view_as;
     /// `reshape` to the shape of another tensor.
@@ -74,6 +81,19 @@ pub(super) fn view(x: &Tensor, shape: &[i64], site: CallSite) -> Result<Tensor> 
         made.shape()
     ));
     Err(in_method("view", x, site)(e.help("`reshape` copies where it must")))
+}
+
+pub(super) fn view_dtype(x: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
+    if x.dtype() == dtype {
+        return Ok(x.detach());
+    }
+    if is_capturing() {
+        let e = Error::unsupported("a graph has no call that sees bytes as another dtype");
+        return Err(in_method("view", x, site)(e.help("call it before the graph, on what the graph is given")));
+    }
+    // A global value may lie in memory in any order, and in another one on each rank.
+    let own = if x.is_global() { Some(site.run(|| x.detach().copy())?) } else { None };
+    own.as_ref().unwrap_or(x).bits_as(dtype).map_err(in_method("view", x, site))
 }
 
 fn sizes(x: &Tensor) -> Vec<i64> {

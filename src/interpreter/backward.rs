@@ -4,7 +4,7 @@ use super::boxing::BoxingReason;
 use super::capture::{gradient_before, in_capture};
 use super::comm_trace::BackwardScope;
 use super::emit::{EagerEmit, Functions};
-use super::engine::{self, BackwardGraph, EdgeTo, Grads, LeafGrad};
+use super::engine::{self, BackwardGraph, Chosen, EdgeTo, Grads, LeafGrad};
 use super::grad_ctx::run_rule;
 use super::grad_dtype::{below_cast, cast};
 use super::layout::{BoxTo, to_layout, to_layouts};
@@ -14,7 +14,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::op;
 use crate::ops::{AttrValue, Attrs};
 use crate::sbp::ReduceOp;
-use crate::tensor::{Edge, LeafSlot, Node, Tensor};
+use crate::tensor::{Edge, Hook, HookMoment, LeafSlot, Node, Tensor};
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -29,27 +29,62 @@ pub struct BackwardOptions {
     pub retain_graph: bool,
     /// Records the backward pass itself, so that its results can be differentiated (PyTorch's `create_graph`).
     pub create_graph: bool,
+    /// The only tensors to whose gradients backward adds; `None` for all leaves. Results of calls keep theirs, as after `retain_grad`. The
+    /// functions `grad` do not read it.
+    pub inputs: Option<Vec<Tensor>>,
 }
 
 /// A recorded program of eager tensors.
 struct EagerGraph<'a> {
     site: CallSite,
-    /// Slots whose gradient is handed back instead of accumulated.
-    wanted: &'a [Edge],
+    /// Edges whose gradients are handed back; without it they are accumulated.
+    wanted: Option<&'a [Edge]>,
     found: Vec<Option<Tensor>>,
     options: &'a BackwardOptions,
     functions: &'a dyn Functions,
 }
 
-/// Runs backward from `output`, accumulating into the leaves' `grad()`. Gradient rules may call `functions`.
+/// Runs backward from `outputs`, accumulating into the `grad()` of the leaves or of `options.inputs`. Gradient rules may call `functions`.
 pub(crate) fn backward(
-    output: &Tensor,
+    outputs: &[Tensor],
+    gradients: &[Option<Tensor>],
     options: &BackwardOptions,
     functions: &dyn Functions,
     site: CallSite,
 ) -> Result<()> {
-    let gradients = std::slice::from_ref(&options.gradient);
-    run(std::slice::from_ref(output), gradients, &[], options, functions, site).map(drop)
+    let chosen = match &options.inputs {
+        None => None,
+        Some(inputs) if inputs.is_empty() => {
+            return Err(Error::autograd("backward to an empty list of inputs adds no gradient")
+                .at(site)
+                .help("name the tensors whose gradients are wanted, or leave `inputs` out for all leaves"));
+        }
+        Some(inputs) => Some(chosen(&edges_of(inputs, site)?)),
+    };
+    run(outputs, gradients, (None, chosen), options, functions, site).map(drop)
+}
+
+/// Where the gradients of tensors go.
+fn edges_of(inputs: &[Tensor], site: CallSite) -> Result<Vec<Edge>> {
+    let edges: Vec<Edge> = inputs.iter().map(|t| t.edge()).collect();
+    match edges.iter().position(|e| !e.is_some()) {
+        None => Ok(edges),
+        Some(i) => Err(Error::autograd(format!("{:?} does not require a gradient", inputs[i]))
+            .at(site)
+            .help("call `requires_grad_(true)` on it before it is used")),
+    }
+}
+
+fn chosen(edges: &[Edge]) -> Chosen {
+    let mut chosen = Chosen::default();
+    for edge in edges {
+        match edge {
+            Edge::None => {}
+            Edge::Leaf(slot) => drop(chosen.leaves.insert(Arc::as_ptr(slot) as usize)),
+            Edge::Node(node, _) => drop(chosen.nodes.insert(node.ordinal)),
+        }
+    }
+    chosen
 }
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `grad()`. Gradient rules may call `functions`.
@@ -61,19 +96,14 @@ pub(crate) fn grad(
     functions: &dyn Functions,
     site: CallSite,
 ) -> Result<Vec<Option<Tensor>>> {
-    let edges: Vec<Edge> = inputs.iter().map(|t| t.edge()).collect();
-    if let Some(i) = edges.iter().position(|e| !e.is_some()) {
-        return Err(Error::autograd(format!("{:?} does not require a gradient", inputs[i]))
-            .at(site)
-            .help("call `requires_grad_(true)` on it before it is used"));
-    }
-    run(outputs, gradients, &edges, options, functions, site)
+    let edges = edges_of(inputs, site)?;
+    run(outputs, gradients, (Some(&edges), Some(chosen(&edges))), options, functions, site)
 }
 
 fn run(
     outputs: &[Tensor],
     gradients: &[Option<Tensor>],
-    wanted: &[Edge],
+    (wanted, chosen): (Option<&[Edge]>, Option<Chosen>),
     options: &BackwardOptions,
     functions: &dyn Functions,
     site: CallSite,
@@ -90,8 +120,9 @@ fn run(
         let given = gradients.get(i).cloned().flatten();
         starts.push((link(&out.edge()), first_gradient(out, given, site)?));
     }
-    let mut graph = EagerGraph { site, wanted, found: vec![None; wanted.len()], options, functions };
-    engine::run(&mut graph, starts)?;
+    let found = vec![None; wanted.map_or(0, <[Edge]>::len)];
+    let mut graph = EagerGraph { site, wanted, found, options, functions };
+    engine::run(&mut graph, starts, chosen.as_ref())?;
     Ok(graph.found)
 }
 
@@ -170,13 +201,17 @@ impl BackwardGraph for EagerGraph<'_> {
             if let Some(g) = grads[i].take() {
                 let g = run_hooks(&slot, g).map_err(|e| e.at(node.site))?;
                 if retain {
-                    let kept = own(g.clone(), self.site)?;
+                    let old = slot.grad.lock().unwrap_or_else(|e| e.into_inner()).take();
+                    let kept = match old {
+                        None => own(g.clone(), self.site)?,
+                        Some(old) => add(&old, &g, self.site)?,
+                    };
                     *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(kept);
                 }
                 grads[i] = Some(g);
             }
         }
-        for (wanted, found) in self.wanted.iter().zip(&mut self.found) {
+        for (wanted, found) in self.wanted.unwrap_or_default().iter().zip(&mut self.found) {
             if let Edge::Node(n, i) = wanted
                 && Arc::ptr_eq(n, node)
             {
@@ -246,8 +281,8 @@ impl BackwardGraph for EagerGraph<'_> {
                 g = to_layout(BoxingReason::Gradient, &g, &target.placement, &target.sbp, self.site)?;
             }
         }
-        if !self.wanted.is_empty() {
-            for (wanted, found) in self.wanted.iter().zip(&mut self.found) {
+        if let Some(wanted) = self.wanted {
+            for (wanted, found) in wanted.iter().zip(&mut self.found) {
                 if let Edge::Leaf(s) = wanted
                     && Arc::ptr_eq(s, slot)
                 {
@@ -268,8 +303,8 @@ impl BackwardGraph for EagerGraph<'_> {
         {
             new = to_layout(BoxingReason::Gradient, &new, &target.placement, &target.sbp, self.site)?;
         }
-        *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
-        Ok(())
+        *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new.clone());
+        hooks_of(slot, HookMoment::Accumulated).iter().try_for_each(|h| (h.call)(&new).map(drop))
     }
 }
 
@@ -285,9 +320,14 @@ fn own(g: Tensor, site: CallSite) -> Result<Tensor> {
     }
 }
 
+/// Hooks of a moment, in the order in which they were registered; one that is called may remove itself.
+fn hooks_of(slot: &LeafSlot, moment: HookMoment) -> Vec<Hook> {
+    let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner());
+    hooks.iter().filter(|h| h.moment == moment).cloned().collect()
+}
+
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
-    let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).clone();
-    for h in hooks {
+    for h in hooks_of(slot, HookMoment::Complete) {
         if let Some(new) = (h.call)(&g)? {
             let new = in_capture(new, h.site)?;
             supplied::check_replaced(&new, &g, h.site)?;

@@ -10,7 +10,7 @@
 
 use crate::error::Result;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Destination of an edge.
 pub(super) enum EdgeTo<N, L> {
@@ -77,6 +77,14 @@ struct Awaited<V> {
     sum: Option<V>,
 }
 
+/// The only leaves, by id, and nodes, by ordinal, whose gradients are wanted. Calls that lead to none of them are passed over, and so are their
+/// hooks and the boxings of other leaves.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub(super) leaves: BTreeSet<usize>,
+    pub(super) nodes: BTreeSet<u64>,
+}
+
 struct Engine<'a, T: BackwardGraph> {
     graph: &'a mut T,
     agenda: BTreeMap<u64, (T::Node, Grads<T::Value>)>,
@@ -85,16 +93,22 @@ struct Engine<'a, T: BackwardGraph> {
     /// Complete gradients that are boxed together; in order of completion, the same on every rank.
     bucket: Vec<(T::Leaf, T::Value)>,
     bucket_bytes: usize,
+    /// Ordinals of the nodes whose rules are run; `None` for all.
+    leading: Option<BTreeSet<u64>>,
 }
 
 /// An output of the program, and the gradient that backward starts from there.
 pub(super) type Start<T> =
     (EdgeTo<<T as BackwardGraph>::Node, <T as BackwardGraph>::Leaf>, <T as BackwardGraph>::Value);
 
-/// Runs backward from outputs with their gradients.
-pub(super) fn run<T: BackwardGraph>(graph: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
-    let mut e = Engine { graph, agenda: BTreeMap::new(), leaves: BTreeMap::new(), bucket: vec![], bucket_bytes: 0 };
+/// Runs backward from outputs with their gradients, to all leaves or to what is chosen.
+pub(super) fn run<T: BackwardGraph>(graph: &mut T, outputs: Vec<Start<T>>, chosen: Option<&Chosen>) -> Result<()> {
+    let (agenda, leaves) = (BTreeMap::new(), BTreeMap::new());
+    let mut e = Engine { graph, agenda, leaves, bucket: vec![], bucket_bytes: 0, leading: None };
     outputs.iter().for_each(|(link, _)| e.count(link));
+    if let Some(chosen) = chosen {
+        e.keep(chosen);
+    }
     for (link, g) in outputs {
         e.settle(&link, Some(g))?;
     }
@@ -134,10 +148,35 @@ impl<T: BackwardGraph> Engine<'_, T> {
         }
     }
 
+    /// Drops from agenda and leaves what leads to nothing that is chosen: it is settled by nobody.
+    fn keep(&mut self, chosen: &Chosen) {
+        self.leaves.retain(|id, _| chosen.leaves.contains(id));
+        let mut leading = BTreeSet::new();
+        // From the oldest on: the edges of a node lead to older ones.
+        for (ordinal, (node, _)) in &self.agenda {
+            let leads = (0..self.graph.edges(node)).any(|i| match self.graph.edge(node, i) {
+                EdgeTo::Nowhere => false,
+                EdgeTo::Leaf(leaf) => chosen.leaves.contains(&self.graph.leaf_id(&leaf)),
+                EdgeTo::Node(older, _) => {
+                    let older = self.graph.ordinal(&older);
+                    leading.contains(&older) || chosen.nodes.contains(&older)
+                }
+            });
+            if leads {
+                leading.insert(*ordinal);
+            }
+        }
+        self.agenda.retain(|ordinal, _| leading.contains(ordinal) || chosen.nodes.contains(ordinal));
+        self.leading = Some(leading);
+    }
+
     fn node(&mut self, node: &T::Node, mut grads: Grads<T::Value>) -> Result<()> {
         let mut found = vec![];
         if grads.iter().any(|g| g.is_some()) {
             self.graph.hook_node(node, &mut grads)?;
+            if self.leading.as_ref().is_some_and(|l| !l.contains(&self.graph.ordinal(node))) {
+                return Ok(());
+            }
             found = self.graph.rule(node, grads)?;
         }
         let mut found = found.into_iter();
@@ -153,7 +192,7 @@ impl<T: BackwardGraph> Engine<'_, T> {
         match (link, g) {
             (EdgeTo::Nowhere, _) | (EdgeTo::Node(..), None) => Ok(()),
             (EdgeTo::Node(node, output), Some(g)) => {
-                // On the agenda since `count`: its ordinal is below that of the node that sends.
+                // On the agenda since `count`, unless nothing chosen is below it: its ordinal is below that of the node that sends.
                 let Some((_, grads)) = self.agenda.get_mut(&self.graph.ordinal(node)) else { return Ok(()) };
                 let old = grads[*output].take();
                 let sum = match old {

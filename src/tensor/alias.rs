@@ -33,7 +33,7 @@ use super::local::LocalTensor;
 use crate::error::CallSite;
 use crate::ops::{AttrValue, TensorType, find};
 use oflow_kernels::Strides;
-use oflow_kernels::view::{contiguous_strides, copied, is_contiguous};
+use oflow_kernels::view::{contiguous_strides, copied};
 use smallvec::smallvec;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -118,7 +118,10 @@ impl Tensor {
 
     /// Returns whether the elements lie in memory in row-major order without gaps. Those of a global tensor do on each rank.
     pub fn is_contiguous(&self) -> bool {
-        is_contiguous(self.shape(), &self.place_in_base().1)
+        match self.body() {
+            Body::Local(l) => l.is_contiguous(),
+            _ => true,
+        }
     }
 
     /// Marks a view as one of several outputs of one function.

@@ -12,10 +12,21 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// When backward calls a hook.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum HookMoment {
+    /// The gradient is complete; the hook may return another one in its place.
+    Complete,
+    /// The gradient of a leaf has been added to its `grad`; the hook returns nothing.
+    Accumulated,
+}
+
 /// A hook of a tensor's gradient.
 #[derive(Clone)]
 pub struct Hook {
-    /// Receives a gradient and may return another one in its place.
+    /// When it is called.
+    pub moment: HookMoment,
+    /// Receives the gradient of this pass.
     pub call: Arc<HookFn>,
     /// The line that registered it.
     pub site: CallSite,
@@ -76,7 +87,7 @@ impl Edge {
 pub struct LeafSlot {
     /// The gradient so far.
     pub grad: Mutex<Option<Tensor>>,
-    /// Called in order with each arriving gradient.
+    /// Called in order with each gradient.
     pub hooks: Mutex<Vec<Hook>>,
     /// The leaf's global type, to which its gradient is boxed; `None` for a local leaf.
     pub target: Option<GlobalRef>,

@@ -3,6 +3,7 @@
 //! This module knows storages, layouts and nodes. It computes nothing and never communicates.
 
 mod alias;
+mod bits;
 mod borrowed_slots;
 mod edge;
 mod handle;
@@ -15,7 +16,9 @@ mod unshard;
 pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Refusal, share_memory};
 pub(crate) use borrowed_slots::{borrow_slots, borrowed_leaves, next_stamp};
-pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Packed, Saved, SavedData, Unpack};
+pub use edge::{
+    Custom, CustomBackward, Edge, Hook, HookFn, HookMoment, LeafSlot, Node, Packed, Saved, SavedData, Unpack,
+};
 pub(crate) use handle::WeakTensor;
 pub use inner::{Body, Tensor};
 pub(crate) use inner::{ForUse, Made, ReshardKey};

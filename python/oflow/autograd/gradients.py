@@ -77,23 +77,4 @@ def backward(
     starts = [None] * len(tensors) if grad_tensors is None else _listed(grad_tensors)
     if len(starts) != len(tensors):
         raise ValueError(f"backward: {len(starts)} gradients are given for {len(tensors)} tensors")
-    if inputs is None:
-        keep = create_graph if retain_graph is None else retain_graph
-        for i, (tensor, start) in enumerate(zip(tensors, starts)):
-            # The tensors may share parts of their graphs.
-            tensor.backward(start, retain_graph=keep or i + 1 < len(tensors), create_graph=create_graph)
-        return
-    inputs = _listed(inputs)
-    if not inputs:
-        raise ValueError("backward: inputs is empty: give the tensors whose gradients are wanted, or leave it out for all leaves")
-    found = _oflow.grad(tensors, inputs, starts, retain_graph, create_graph, True)
-    for x, g in zip(inputs, found):
-        if g is None:
-            continue
-        if x.grad is None:
-            x.grad = g
-        elif create_graph:
-            x.grad = x.grad + g
-        else:
-            with oflow.no_grad():
-                x.grad = x.grad + g
+    _oflow._backward(tensors, starts, retain_graph, create_graph, inputs)

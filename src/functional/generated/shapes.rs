@@ -4,7 +4,7 @@ use crate::error::{CallSite, Result};
 use crate::functional::{IntLike, IntList, IntoTarget, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
-use oflow_kernels::Scalar;
+use oflow_kernels::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 
@@ -90,6 +90,19 @@ pub fn cat<T: Borrow<Tensor>>(xs: impl AsRef<[T]>, dim: impl IntLike) -> Result<
 pub fn stack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>, dim: impl IntLike) -> Result<Tensor> {
     let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
     super::super::shape::stack(&xs, dim.int(), CallSite::here())
+}
+
+/// The same bytes as elements of another dtype, without gradient, in the same memory. Where the elements have another size, so has the last dim.
+///
+/// ```text
+/// view(Tensor x, DataType dtype) -> Tensor
+/// ```
+///
+/// # Errors
+/// If the last dim does not divide, is split, or its elements do not lie side by side; if a dtype is registered, or the new one is bool; in a graph.
+#[track_caller]
+pub fn view_dtype(x: &Tensor, dtype: DType) -> Result<Tensor> {
+    super::super::views::view_dtype(x, dtype, CallSite::here())
 }
 
 /// Parts of a dim with these sizes, which add up to its size.
@@ -889,6 +902,7 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("cat(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::cat(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
     ("stack(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::stack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
     ("view(Tensor x, IntList shape) -> Tensor", |b| Ok(vec![super::super::views::view(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("view(Tensor x, DataType dtype) -> Tensor", |b| Ok(vec![super::super::views::view_dtype(b.given(0)?, b.given_dtype(1)?, b.site)?])),
     ("view_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::view_as(b.given(0)?, b.given(1)?, b.site)?])),
     ("reshape_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::reshape_as(b.given(0)?, b.given(1)?, b.site)?])),
     ("expand_as(Tensor x, Tensor other) -> Tensor", |b| Ok(vec![super::super::views::expand_as(b.given(0)?, b.given(1)?, b.site)?])),

@@ -184,7 +184,7 @@ fn i9_random_graphs_agree_with_a_brute_force() {
     for seed in 0..4000 {
         let mut r = Random::new(seed);
         let (mut g, from) = random_graph(&mut r);
-        run(&mut g, from.iter().map(|(to, v)| (link(*to), *v)).collect()).unwrap();
+        run(&mut g, from.iter().map(|(to, v)| (link(*to), *v)).collect(), None).unwrap();
         // Falling order, each node once, and those only that a gradient reaches.
         assert!(g.ran.windows(2).all(|w| w[0] > w[1]), "seed {seed}: {:?}", g.ran);
         let reaches = |node: &usize| (0..g.nodes[*node].outputs).any(|o| output_grad(&g, &from, *node, o).is_some());
@@ -217,6 +217,34 @@ fn i9_random_graphs_agree_with_a_brute_force() {
 }
 
 #[test]
+fn chosen_gradients_are_those_of_the_whole_run_and_nothing_else_is_run() {
+    for seed in 0..4000 {
+        let start = |from: &[(To, i64)]| from.iter().map(|(to, v)| (link(*to), *v)).collect();
+        let (mut whole, from) = random_graph(&mut Random::new(seed));
+        run(&mut whole, start(&from), None).unwrap();
+        let (mut g, _) = random_graph(&mut Random::new(seed));
+        let mut r = Random::new(seed + 4000);
+        let leaves: BTreeSet<usize> = (0..g.leaves).filter(|_| r.below(2) == 0).collect();
+        let nodes: BTreeSet<usize> = (0..g.nodes.len()).filter(|_| r.below(6) == 0).collect();
+        let ordinals = nodes.iter().map(|n| g.ordinal(n)).collect();
+        run(&mut g, start(&from), Some(&Chosen { leaves: leaves.clone(), nodes: ordinals })).unwrap();
+        let values =
+            |g: &Graph| -> BTreeSet<(usize, i64)> { g.stored.iter().map(|(leaf, v, _)| (*leaf, *v)).collect() };
+        let want = values(&whole).into_iter().filter(|(leaf, _)| leaves.contains(leaf)).collect();
+        assert_eq!(values(&g), want, "seed {seed}");
+        // A rule runs where some chain of edges leads to what is chosen.
+        let leads = |node: &usize| {
+            let edges = g.nodes[*node].edges.iter();
+            let below: Vec<(To, i64)> = edges.map(|e| (*e, 1)).collect();
+            let to_leaf = |n: usize| g.nodes[n].edges.iter().any(|e| matches!(e, To::Leaf(l) if leaves.contains(l)));
+            to_leaf(*node) || reached(&g, &below).into_iter().any(|n| nodes.contains(&n) || to_leaf(n))
+        };
+        let want: Vec<usize> = whole.ran.iter().copied().filter(leads).collect();
+        assert_eq!(g.ran, want, "seed {seed}");
+    }
+}
+
+#[test]
 fn buckets_are_flushed_when_they_are_full() {
     let n = 2 * BUCKET / SMALL + 3;
     let edges: Vec<To> = (0..n).map(To::Leaf).collect();
@@ -230,6 +258,6 @@ fn buckets_are_flushed_when_they_are_full() {
         stored: vec![],
         together: vec![],
     };
-    run(&mut g, vec![(EdgeTo::Node(0, 0), 1)]).unwrap();
+    run(&mut g, vec![(EdgeTo::Node(0, 0), 1)], None).unwrap();
     assert_eq!(g.together.iter().map(Vec::len).collect::<Vec<_>>(), [BUCKET / SMALL, BUCKET / SMALL, 3]);
 }
