@@ -37,10 +37,8 @@ pub(crate) unsafe fn read<'a, A: Acc>(
     buffer.resize(rows.len, [A::ZERO; LANES]);
     let bundle = &mut buffer[..rows.len];
     if rows.neighbours(first, count) && count == LANES {
-        for (c, to) in bundle.iter_mut().enumerate() {
-            // SAFETY: the rows lie one element apart, so element c of all of them lies side by side.
-            unsafe { rows.read_across(first, c, to) };
-        }
+        // SAFETY: the rows lie one element apart, so element c of all of them lies side by side.
+        unsafe { rows.read_across(first, bundle) };
         return bundle;
     }
     for l in 0..LANES {
@@ -59,10 +57,8 @@ pub(crate) unsafe fn read<'a, A: Acc>(
 /// The rows exist, nobody else touches them, and the dtype is a float.
 pub(crate) unsafe fn write<A: Acc>(rows: &Rows, first: usize, count: usize, bundle: &Bundle<A>, row: &mut Vec<A>) {
     if rows.neighbours(first, count) && count == LANES {
-        for (c, from) in bundle.iter().enumerate() {
-            // SAFETY: the rows lie one element apart, so element c of all of them lies side by side.
-            unsafe { rows.write_across(first, c, from) };
-        }
+        // SAFETY: the rows lie one element apart, so element c of all of them lies side by side.
+        unsafe { rows.write_across(first, bundle) };
         return;
     }
     for l in 0..count {

@@ -98,26 +98,42 @@ impl Rows {
         }
     }
 
-    fn across(&self, first: usize, index: usize) -> *mut u8 {
-        self.start(first).wrapping_offset(index as isize * self.inner[0].1 * self.dtype.size() as isize)
-    }
-
-    /// Reads element `index` of `to.len()` neighbouring rows from `first`.
+    /// Reads all elements of `L` neighbouring rows from `first`: element `c` of row `l` to `[c][l]`.
     ///
     /// # Safety
-    /// As [`Rows::read`] for these rows, which are [`Rows::neighbours`]; `index < len`.
-    pub(crate) unsafe fn read_across<A: Acc>(&self, first: usize, index: usize, to: &mut [A]) {
-        // SAFETY: the caller's promise.
-        unsafe { load(self.dtype, self.across(first, index), 1, to) };
+    /// As [`Rows::read`] for these rows, which are [`Rows::neighbours`]; `to` has an array for each element of a row.
+    pub(crate) unsafe fn read_across<A: Acc, const L: usize>(&self, first: usize, to: &mut [[A; L]]) {
+        let step = self.inner[0].1 * self.dtype.size() as isize;
+        let mut p = self.start(first);
+        for to in to {
+            // SAFETY: elements that lie side by side, by the contract of this function.
+            unsafe {
+                match self.dtype == A::DTYPE {
+                    true => *to = p.cast::<[A; L]>().read_unaligned(),
+                    false => load(self.dtype, p, 1, to),
+                }
+            }
+            p = p.wrapping_offset(step);
+        }
     }
 
-    /// Writes element `index` of `from.len()` neighbouring rows from `first`.
+    /// Writes what [`Rows::read_across`] reads.
     ///
     /// # Safety
-    /// As [`Rows::write`] for these rows, which are [`Rows::neighbours`]; `index < len`.
-    pub(crate) unsafe fn write_across<A: Acc>(&self, first: usize, index: usize, from: &[A]) {
-        // SAFETY: the caller's promise.
-        unsafe { store(self.dtype, self.across(first, index), 1, from) };
+    /// As [`Rows::write`] for these rows, which are [`Rows::neighbours`]; `from` has an array for each element of a row.
+    pub(crate) unsafe fn write_across<A: Acc, const L: usize>(&self, first: usize, from: &[[A; L]]) {
+        let step = self.inner[0].1 * self.dtype.size() as isize;
+        let mut p = self.start(first);
+        for from in from {
+            // SAFETY: elements that lie side by side, by the contract of this function.
+            unsafe {
+                match self.dtype == A::DTYPE {
+                    true => p.cast::<[A; L]>().write_unaligned(*from),
+                    false => store(self.dtype, p, 1, from),
+                }
+            }
+            p = p.wrapping_offset(step);
+        }
     }
 
     fn in_place<A: Acc>(&self) -> bool {

@@ -24,7 +24,12 @@ fn a_split_table_adds_up_to_the_whole_lookup() {
 
 #[test]
 fn the_gradient_sums_repeated_rows_whatever_the_threads() {
-    let (n, width, rows) = (3000, 150, 40);
+    for (n, width, rows) in [(3000, 150, 40), (3000, 1, 40), (500, 3, 40), (500, 5, 40)] {
+        the_gradient_of(n, width, rows);
+    }
+}
+
+fn the_gradient_of(n: usize, width: usize, rows: usize) {
     let ids: Vec<f64> = (0..n).map(|i| ((i * 31) % 47) as f64).collect();
     let dy: Vec<f64> = (0..n * width).map(|i| (i % 17) as f64).collect();
     for d in [DType::F32, DType::F16, DType::F64] {
