@@ -34,7 +34,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::LocalKey;
 
 /// Bytes of a thread's registers, with which a chunk's operands stay in the first-level cache.
-const REGISTER_BYTES: usize = 24 << 10;
+const REGISTER_BYTES: usize = 16 << 10;
+/// Bytes between registers, so that they do not lie a power of two apart: a load waits for a store to the same place of another page.
+const REGISTER_GAP: usize = 128;
 /// Least and most elements per chunk: with few of them, a loop costs less than its call.
 const CHUNKS: [usize; 2] = [512, 4096];
 /// Programs of so many inputs take nothing from the heap: graphs make none of more.
@@ -366,8 +368,9 @@ impl Program {
         // Whole cache lines per register.
         let most = (REGISTER_BYTES / (registers * size_of::<T>())).clamp(CHUNKS[0], CHUNKS[1]) / 64 * 64;
         let step = range.len().next_multiple_of(64).min(most);
-        with_scratch(&REGISTERS, registers * step, |scratch: *mut T| {
-            let register = |slot: usize| scratch.wrapping_add(slot * step);
+        let pitch = step + REGISTER_GAP / size_of::<T>();
+        with_scratch(&REGISTERS, registers * pitch, |scratch: *mut T| {
+            let register = |slot: usize| scratch.wrapping_add(slot * pitch);
             let mut slots: SmallVec<[*const T; 3 * MOST]> = SmallVec::new();
             for s in 0..registers {
                 slots.push(register(s).cast_const());

@@ -53,7 +53,7 @@ fn gamma() -> Vec<Result<OpDef>> {
                 .function("polygamma(Tensor x, Int n) -> Tensor")
                 .values(|v| match v.runtime[0].to_i64() {
                     n if n >= 0 => Ok(()),
-                    n => Err(Error::value(format!("expected an order n of at least 0, got {n}"))
+                    n => Err(Error::argument(format!("expected an order n of at least 0, got {n}"))
                         .help("order 0 is `digamma`, order 1 its derivative")),
                 })
                 .doc("The derivative of order n of `digamma`.")
