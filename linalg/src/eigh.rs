@@ -3,8 +3,8 @@
 use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, real_diagonal, with_field, zeros};
 use crate::rules::{DOMAIN, FIELDS, Words, cubes, dtypes_of, matrices, real_of, split_batch, square};
 use crate::signs::phases;
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::{MatMut, MatRef, Par};
+use faer::linalg::evd::{ComputeEigenvectors, SelfAdjointEvdParams, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{Auto, MatMut, MatRef, Par, Spec};
 use oflow::kernels::Dims;
 use oflow::ops::{Grad, GradCtx, InferCtx, KernelCx, OpDef};
 use oflow::prelude::*;
@@ -50,6 +50,9 @@ pub(crate) fn eigh() -> Result<OpDef> {
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[3, 3]~; UPLO=U", "f64[1, 1]", "f64[2, 0, 0]"]))
 }
 
+/// Tridiagonal matrices of so many columns are divided, which is faster and more exact than faer's QR iterations below 128.
+const DIVIDED: usize = 32;
+
 fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
     // The lower triangle of the transposed matrix, whose eigenvectors are the conjugates.
@@ -65,8 +68,10 @@ fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
         scratch: Scratch,
     }
     let yes = ComputeEigenvectors::Yes;
+    let auto = <SelfAdjointEvdParams as Auto<T>>::auto();
+    let params: Spec<_, T> = Spec::new(SelfAdjointEvdParams { recursion_threshold: DIVIDED, ..auto });
     let make = || {
-        let need = self_adjoint_evd_scratch::<T>(n, yes, Par::Seq, Default::default());
+        let need = self_adjoint_evd_scratch::<T>(n, yes, Par::Seq, params);
         Ok(Work { a: a.room()?, q: zeros(n * n)?, scratch: Scratch::new(need)? })
     };
     each(cx, batch, &[9, n, n, n], make, |w, i, [values, vectors]| {
@@ -81,7 +86,7 @@ fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
             Some(MatMut::from_column_major_slice_mut(&mut w.q, n, n)),
             Par::Seq,
             w.scratch.stack(),
-            Default::default(),
+            params,
         )
         .map_err(|_| "has eigenvalues that did not converge".to_string())?;
         let phases = phases(&w.q, n, n);

@@ -1,10 +1,10 @@
 //! The singular value decomposition.
 
-use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, with_wide, zeros};
+use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, with_field, zeros};
 use crate::rules::{DOMAIN, FIELDS, Words, cubes, dtypes_of, matrices, real_of, split_batch};
 use crate::signs::phases;
-use faer::linalg::svd::{ComputeSvdVectors, svd as compute, svd_scratch};
-use faer::{MatMut, MatRef, Par};
+use faer::linalg::svd::{ComputeSvdVectors, SvdParams, svd as compute, svd_scratch};
+use faer::{Auto, MatMut, MatRef, Par, Spec};
 use oflow::kernels::Dims;
 use oflow::ops::{Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
@@ -34,7 +34,7 @@ pub(crate) fn svd() -> Result<OpDef> {
         .strided()
         .get_sbp(|c| split_batch(c, 3))
         .flops(|c| cubes(c, 14))
-        .cpu(|cx| with_wide!(cx, kernel))
+        .cpu(|cx| with_field!(cx, kernel))
         .grad(Grad::rule_saving(&[], &[0, 1, 2], gradient))
         .samples(&[
             "f32[3, 3]~; full_matrices=false",
@@ -69,8 +69,7 @@ fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     )
 }
 
-/// The singular vectors of a matrix as columns, and what it takes to find them. They are found in double precision: faer's
-/// decomposition of f32 matrices leaves errors of six times LAPACK's.
+/// The singular vectors of a matrix as columns, and what it takes to find them.
 pub(crate) struct Vectors<T> {
     a: Vec<T>,
     pub(crate) u: Vec<T>,
@@ -79,13 +78,21 @@ pub(crate) struct Vectors<T> {
     full: bool,
 }
 
+/// Bidiagonal matrices of so many columns are divided. faer iterates by QR below 128, whose errors are ten times as large: of f32
+/// matrices they were six times LAPACK's, and of these they are as small.
+const DIVIDED: usize = 8;
+
+fn params<T: Field>() -> Spec<SvdParams, T> {
+    Spec::new(SvdParams { recursion_threshold: DIVIDED, ..<SvdParams as Auto<T>>::auto() })
+}
+
 impl<T: Field> Vectors<T> {
     /// Room for those of the matrices of an input; `full` as in `svd`.
     pub(crate) fn new(a: &Source<'_, T>, full: bool) -> Result<Vectors<T>> {
         let (rows, columns, k) = (a.rows(), a.columns(), a.rows().min(a.columns()));
         let (left, right) = if full { (rows, columns) } else { (k, k) };
         let which = if full { ComputeSvdVectors::Full } else { ComputeSvdVectors::Thin };
-        let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, Default::default());
+        let need = svd_scratch::<T>(rows, columns, which, which, Par::Seq, params::<T>());
         let (u, v) = (zeros(rows * left)?, zeros(columns * right)?);
         Ok(Vectors { a: a.room()?, u, v, scratch: Scratch::new(need)?, full })
     }
@@ -105,7 +112,7 @@ impl<T: Field> Vectors<T> {
             Some(MatMut::from_column_major_slice_mut(&mut self.v, columns, right)),
             Par::Seq,
             self.scratch.stack(),
-            Default::default(),
+            params::<T>(),
         )
         .map_err(|_| "has singular values that did not converge".to_string())
     }
