@@ -163,10 +163,6 @@ fn as_real(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-fn times(x: Tensor, factor: f64) -> Result<Tensor> {
-    if factor == 1.0 { Ok(x) } else { x.mul(factor) }
-}
-
 /// Dims and lengths of a transform along several.
 fn sizes(x: &Tensor, o: &DftN, usual: Option<&[i64]>, real_result: bool) -> Result<Vec<(usize, usize)>> {
     let given = o.dims.as_deref().or(usual.filter(|u| o.s.as_ref().is_none_or(|s| s.len() == u.len())));
@@ -199,11 +195,17 @@ fn product(sizes: &[(usize, usize)]) -> usize {
 }
 
 fn to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm, inverse: bool) -> Result<Tensor> {
-    let mut y = as_complex(x)?;
-    for (dim, n) in sizes {
-        y = transform(fft_op!("c2c"), &resized(&y, *dim, *n)?, vec![(*dim as i64).into(), inverse.into()])?;
+    along(as_complex(x)?, sizes, inverse, norm.factor(product(sizes), inverse))
+}
+
+/// Complex transforms along dims, times a factor.
+fn along(mut y: Tensor, sizes: &[(usize, usize)], inverse: bool, factor: f64) -> Result<Tensor> {
+    for (i, (dim, n)) in sizes.iter().enumerate() {
+        let factor = if i + 1 == sizes.len() { factor } else { 1.0 };
+        let attrs = vec![(*dim as i64).into(), inverse.into(), factor.into()];
+        y = transform(fft_op!("c2c"), &resized(&y, *dim, *n)?, attrs)?;
     }
-    times(y, norm.factor(product(sizes), inverse))
+    Ok(y)
 }
 
 fn real_to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<Tensor> {
@@ -213,9 +215,10 @@ fn real_to_complex(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<T
     for (dim, n) in sizes {
         x = resized(&x, *dim, *n)?;
     }
-    let y = transform(fft_op!("r2c"), &x, vec![(last.0 as i64).into()])?;
-    let y = if others.is_empty() { y } else { to_complex(&y, others, Norm::Backward, false)? };
-    times(y, norm.factor(product(sizes), false))
+    let factor = norm.factor(product(sizes), false);
+    let first = if others.is_empty() { factor } else { 1.0 };
+    let y = transform(fft_op!("r2c"), &x, vec![(last.0 as i64).into(), first.into()])?;
+    along(y, others, false, factor)
 }
 
 fn complex_to_real(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<Tensor> {
@@ -223,13 +226,10 @@ fn complex_to_real(x: &Tensor, sizes: &[(usize, usize)], norm: Norm) -> Result<T
     if *n == 0 {
         return Err(Error::argument("a transform of length 0").help("give the length of the result"));
     }
-    let mut y = as_complex(x)?;
-    for (dim, n) in others {
-        y = transform(fft_op!("c2c"), &resized(&y, *dim, *n)?, vec![(*dim as i64).into(), true.into()])?;
-    }
+    let y = along(as_complex(x)?, others, true, 1.0)?;
     let half = resized(&y, *dim, n / 2 + 1)?;
-    let x = transform(fft_op!("c2r"), &half, vec![(*dim as i64).into(), (*n as i64).into()])?;
-    times(x, norm.factor(product(sizes), true))
+    let factor = norm.factor(product(sizes), true);
+    transform(fft_op!("c2r"), &half, vec![(*dim as i64).into(), (*n as i64).into(), factor.into()])
 }
 
 /// The dim and the length of a transform along one.

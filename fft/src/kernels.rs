@@ -1,27 +1,32 @@
-//! Transforms of all lines of a tensor along a dim. A line is copied into contiguous memory, transformed there, and written to the output.
-//! Each is computed by one thread, so its bits do not depend on how many there are.
+//! Transforms of all lines of a tensor along a dim, times a factor. Lines that lie one after the other are read and written where they
+//! are; others are copied into contiguous memory, several at a time, and from there to the output. Each line is computed by one thread,
+//! so its bits do not depend on how many there are.
 
 use crate::plans::{self, Real};
 use oflow::kernels::parallel::parallel_for;
 use oflow::kernels::{Element, View};
 use oflow::prelude::*;
 use rustfft::num_complex::Complex as Z;
+use std::ops::{Mul, Range};
 use std::sync::{Mutex, PoisonError};
 
 /// Lines of a view along a dim, numbered in row-major order of the other dims.
 struct Lines<'a> {
     view: &'a View,
     dim: usize,
+    /// Whether they lie one after the other.
+    dense: bool,
 }
 
 impl<'a> Lines<'a> {
     /// # Errors
     /// The elements have another type.
     fn new<E: Element>(view: &'a View, dim: usize) -> Result<Lines<'a>> {
-        match view.dtype() == E::DTYPE && dim < view.rank() {
-            true => Ok(Lines { view, dim }),
-            false => Err(Error::dtype(format!("a kernel of {} was given {}", E::DTYPE, view.dtype()))),
+        if view.dtype() != E::DTYPE || dim >= view.rank() {
+            return Err(Error::dtype(format!("a kernel of {} was given {}", E::DTYPE, view.dtype())));
         }
+        let dense = view.is_contiguous() && view.dims()[dim + 1..].iter().all(|n| *n == 1);
+        Ok(Lines { view, dim, dense })
     }
 
     fn count(&self) -> usize {
@@ -43,27 +48,82 @@ impl<'a> Lines<'a> {
         (at, self.view.strides()[self.dim])
     }
 
-    fn read<E: Element>(&self, i: usize, into: &mut [E]) {
-        let ((at, step), first) = (self.place(i), self.view.ptr() as *const E);
-        for (k, x) in into.iter_mut().enumerate() {
-            // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs.
-            *x = unsafe { first.offset(at + k as isize * step).read() };
+    /// Calls `element(offset in the view, index in the lines one after the other, a pitch apart)` for all elements of some lines.
+    #[inline(always)]
+    fn visit(&self, lines: Range<usize>, pitch: usize, mut element: impl FnMut(isize, usize)) {
+        let (count, len) = (lines.len(), self.len());
+        let (first, step) = self.place(lines.start);
+        // Elements of lines that lie side by side are visited in the order in which they lie.
+        if step != 1 && lines.clone().enumerate().all(|(l, i)| self.place(i).0 == first + l as isize) {
+            for k in 0..len {
+                (0..count).for_each(|l| element(first + k as isize * step + l as isize, l * pitch + k));
+            }
+            return;
+        }
+        for (l, i) in lines.enumerate() {
+            let (first, step) = self.place(i);
+            (0..len).for_each(|k| element(first + k as isize * step, l * pitch + k));
         }
     }
 
+    fn read<E: Element>(&self, lines: Range<usize>, into: &mut [E], pitch: usize) {
+        let first = self.view.ptr() as *const E;
+        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs.
+        self.visit(lines, pitch, |at, k| into[k] = unsafe { first.offset(at).read() });
+    }
+
     /// # Safety
-    /// The view is an output of the call, and no other thread touches line `i`.
-    unsafe fn write<E: Element>(&self, i: usize, from: &[E]) {
-        let ((at, step), first) = (self.place(i), self.view.ptr() as *mut E);
-        for (k, x) in from.iter().enumerate() {
-            // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract.
-            unsafe { first.offset(at + k as isize * step).write(*x) };
-        }
+    /// The view is an output of the call, and no other thread touches these lines.
+    unsafe fn write<E: Element>(&self, lines: Range<usize>, from: &[E], pitch: usize) {
+        let first = self.view.ptr() as *mut E;
+        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract.
+        self.visit(lines, pitch, |at, k| unsafe { first.offset(at).write(from[k]) });
+    }
+
+    /// The elements of lines that lie one after the other.
+    fn slice<E: Element>(&self, lines: Range<usize>) -> &'a [E] {
+        assert!(self.dense && lines.end <= self.count());
+        let first = self.view.ptr() as *const E;
+        // SAFETY: elements of the view, of type E (checked in `new`), live while the kernel runs, which writes no input.
+        unsafe { std::slice::from_raw_parts(first.add(lines.start * self.len()), lines.len() * self.len()) }
+    }
+
+    /// As [`slice`](Self::slice), to be written.
+    ///
+    /// # Safety
+    /// The view is an output of the call, and no other thread touches these lines.
+    unsafe fn slice_mut<E: Element>(&self, lines: Range<usize>) -> &'a mut [E] {
+        assert!(self.dense && lines.end <= self.count());
+        let first = self.view.ptr() as *mut E;
+        // SAFETY: elements of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract.
+        unsafe { std::slice::from_raw_parts_mut(first.add(lines.start * self.len()), lines.len() * self.len()) }
     }
 }
 
 /// Elements that one task transforms at least.
 const GRAIN: usize = 1 << 14;
+/// Elements of the lines that are worked on together, which stay in the second-level cache.
+const TOGETHER: usize = 1 << 14;
+/// Least lines of these where they are copied, if that is not more than the memory that is given: side by side, they fill cache lines.
+const SIDE_BY_SIDE: usize = 16;
+const MOST_COPIED: usize = 1 << 19;
+/// Elements between copied lines: those of lengths that are powers of two would share the places of a cache.
+const GAP: usize = 8;
+
+/// Lines of `len` elements that are worked on together.
+fn together(len: usize, dense: bool) -> usize {
+    match dense {
+        true => (TOGETHER / len).max(1),
+        false => (TOGETHER / len).max(SIDE_BY_SIDE.min(MOST_COPIED / len)).max(1),
+    }
+}
+
+/// Multiplies by a factor.
+fn scale<E: Copy + Mul<T, Output = E>, T: Real>(x: &mut [E], factor: T) {
+    if factor != T::one() {
+        x.iter_mut().for_each(|x| *x = *x * factor);
+    }
+}
 
 /// Zeros, or an error where there is no memory: a view of few numbers may have lines longer than the memory.
 fn zeros<T: Clone + Default>(n: usize) -> Result<Vec<T>> {
@@ -75,18 +135,18 @@ fn zeros<T: Clone + Default>(n: usize) -> Result<Vec<T>> {
     Ok(v)
 }
 
-/// Calls `f(workspace, line)` for every line, on the threads of the rank. The first error is returned.
+/// Calls `f(workspace, lines)` for all lines, `together` at a time, on the threads of the rank. The first error is returned.
 fn each<W>(
-    count: usize,
-    len: usize,
+    (count, len, together): (usize, usize, usize),
     make: impl Fn() -> Result<W> + Sync,
-    f: impl Fn(&mut W, usize) -> Result<()> + Sync,
+    f: impl Fn(&mut W, Range<usize>) -> Result<()> + Sync,
 ) -> Result<()> {
     let failed: Mutex<Option<Error>> = Mutex::new(None);
-    parallel_for(count, (GRAIN / len.max(1)).max(1), &|range| {
+    let grain = (GRAIN / len.saturating_mul(together).max(1)).max(1);
+    parallel_for(count.div_ceil(together), grain, &|range| {
         let run = || {
             let mut w = make()?;
-            range.clone().try_for_each(|i| f(&mut w, i))
+            range.clone().try_for_each(|i| f(&mut w, i * together..((i + 1) * together).min(count)))
         };
         if let Err(e) = run() {
             failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
@@ -95,73 +155,130 @@ fn each<W>(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// `y[k] = Σ x[j] exp(∓2πi jk / n)`; the sign is + if `inverse`.
-pub(crate) fn complex<T: Real>(x: &View, y: &View, dim: usize, inverse: bool) -> Result<()>
+/// `y[k] = factor · Σ x[j] exp(∓2πi jk / n)`; the sign is + if `inverse`.
+pub(crate) fn complex<T: Real>(x: &View, y: &View, dim: usize, inverse: bool, factor: f64) -> Result<()>
 where
     Z<T>: Element,
 {
     let (from, to) = (Lines::new::<Z<T>>(x, dim)?, Lines::new::<Z<T>>(y, dim)?);
-    let n = from.len();
-    if n == 0 || to.count() == 0 {
+    let (n, count) = (from.len(), to.count());
+    if n == 0 || count == 0 {
         return Ok(());
     }
-    let plan = plans::complex::<T>(n, inverse);
-    let make = || Ok((zeros::<Z<T>>(n)?, zeros::<Z<T>>(plan.get_inplace_scratch_len())?));
-    each(to.count(), n, make, |(line, scratch), i| {
-        from.read(i, line);
-        plan.process_with_scratch(line, scratch);
-        // SAFETY: the output of the call; each line has one task.
-        unsafe { to.write(i, line) };
+    let (plan, factor) = (plans::complex::<T>(n, inverse), real::<T>(factor));
+    let lines = together(n, to.dense).min(count);
+    let pitch = if to.dense { n } else { n + GAP };
+    let scratch = plan.get_inplace_scratch_len().max(plan.get_immutable_scratch_len());
+    let copied = if to.dense { 0 } else { lines * pitch };
+    let make = || Ok((zeros::<Z<T>>(copied)?, zeros::<Z<T>>(scratch)?));
+    each((count, n, lines), make, |(copies, scratch), lines| {
+        let made = match to.dense {
+            // SAFETY: the output of the call; each line has one task.
+            true => unsafe { to.slice_mut::<Z<T>>(lines.clone()) },
+            false => &mut copies[..lines.len() * pitch],
+        };
+        match (from.dense, to.dense) {
+            (true, true) => plan.process_immutable_with_scratch(from.slice(lines.clone()), made, scratch),
+            (true, false) => {
+                for (x, y) in from.slice(lines.clone()).chunks_exact(n).zip(made.chunks_exact_mut(pitch)) {
+                    plan.process_immutable_with_scratch(x, &mut y[..n], scratch);
+                }
+            }
+            (false, _) => {
+                from.read(lines.clone(), made, pitch);
+                made.chunks_exact_mut(pitch).for_each(|y| plan.process_with_scratch(&mut y[..n], scratch));
+            }
+        }
+        scale(made, factor);
+        if !to.dense {
+            // SAFETY: as above.
+            unsafe { to.write(lines, made, pitch) };
+        }
         Ok(())
     })
 }
 
-/// The first n/2 + 1 of `y[k] = Σ x[j] exp(-2πi jk / n)`, for real x.
-pub(crate) fn from_real<T: Real>(x: &View, y: &View, dim: usize) -> Result<()>
+/// A factor in the type of a transform.
+fn real<T: Real>(factor: f64) -> T {
+    T::from_f64(factor).unwrap_or_else(T::one)
+}
+
+/// The first n/2 + 1 of `y[k] = factor · Σ x[j] exp(-2πi jk / n)`, for real x.
+pub(crate) fn from_real<T: Real>(x: &View, y: &View, dim: usize, factor: f64) -> Result<()>
 where
     Z<T>: Element,
 {
-    let (from, to) = (Lines::new::<T>(x, dim)?, Lines::new::<Z<T>>(y, dim)?);
-    let n = from.len();
-    if n == 0 || to.count() == 0 {
+    let n = Lines::new::<T>(x, dim)?.len();
+    if n == 0 {
         return Ok(());
     }
     let plan = plans::from_real::<T>(n);
-    let make = || Ok((zeros::<T>(n)?, zeros::<Z<T>>(n / 2 + 1)?, zeros::<Z<T>>(plan.get_scratch_len())?));
-    each(to.count(), n, make, |(line, made, scratch), i| {
-        from.read(i, line);
-        plan.process_with_scratch(line, made, scratch).map_err(|e| Error::argument(e.to_string()))?;
-        // SAFETY: the output of the call; each line has one task.
-        unsafe { to.write(i, made) };
-        Ok(())
+    with_real_side::<T, Z<T>, T>((x, y, dim), factor, plan.get_scratch_len(), |line, made, scratch| {
+        plan.process_with_scratch(line, made, scratch)
     })
 }
 
-/// `x[j] = Σ y[k] exp(2πi jk / n)` over all n, of which y has the first n/2 + 1 and the others are conjugates of these. The imaginary
-/// parts of numbers that are their own conjugates are not read.
-pub(crate) fn to_real<T: Real>(y: &View, x: &View, dim: usize) -> Result<()>
+/// `x[j] = factor · Σ y[k] exp(2πi jk / n)` over all n, of which y has the first n/2 + 1 and the others are conjugates of these. The
+/// imaginary parts of numbers that are their own conjugates are not read.
+pub(crate) fn to_real<T: Real>(y: &View, x: &View, dim: usize, factor: f64) -> Result<()>
 where
     Z<T>: Element,
 {
-    let (from, to) = (Lines::new::<Z<T>>(y, dim)?, Lines::new::<T>(x, dim)?);
-    let n = to.len();
-    if n == 0 || to.count() == 0 {
+    let (have, n) = (Lines::new::<Z<T>>(y, dim)?.len(), Lines::new::<T>(x, dim)?.len());
+    if n == 0 {
         return Ok(());
     }
-    if from.len() != n / 2 + 1 {
-        return Err(Error::shape(format!("{} numbers are not the half of a transform of {n}", from.len())));
+    if have != n / 2 + 1 {
+        return Err(Error::shape(format!("{have} numbers are not the half of a transform of {n}")));
     }
     let plan = plans::to_real::<T>(n);
-    let make = || Ok((zeros::<Z<T>>(n / 2 + 1)?, zeros::<T>(n)?, zeros::<Z<T>>(plan.get_scratch_len())?));
-    each(to.count(), n, make, |(line, made, scratch), i| {
-        from.read(i, line);
+    with_real_side::<Z<T>, T, T>((y, x, dim), factor, plan.get_scratch_len(), |line, made, scratch| {
         line[0].im = T::zero();
         if n.is_multiple_of(2) {
             line[n / 2].im = T::zero();
         }
-        plan.process_with_scratch(line, made, scratch).map_err(|e| Error::argument(e.to_string()))?;
-        // SAFETY: the output of the call; each line has one task.
-        unsafe { to.write(i, made) };
+        plan.process_with_scratch(line, made, scratch)
+    })
+}
+
+/// Transforms of which one side is real: `transform(line, transformed line, scratch)` writes over the line, which is a copy.
+fn with_real_side<E, F, T>(
+    (x, y, dim): (&View, &View, usize),
+    factor: f64,
+    scratch: usize,
+    transform: impl Fn(&mut [E], &mut [F], &mut [Z<T>]) -> std::result::Result<(), realfft::FftError> + Sync,
+) -> Result<()>
+where
+    E: Element + Default,
+    F: Element + Default + Mul<T, Output = F>,
+    T: Real,
+{
+    let (from, to) = (Lines::new::<E>(x, dim)?, Lines::new::<F>(y, dim)?);
+    let (n, m, count) = (from.len(), to.len(), to.count());
+    if count == 0 {
+        return Ok(());
+    }
+    let factor = real::<T>(factor);
+    let lines = together(n.max(m), from.dense && to.dense).min(count);
+    let pitch = n + GAP;
+    let gap = if to.dense { m } else { m + GAP };
+    let copied = if to.dense { 0 } else { lines * gap };
+    let make = || Ok((zeros::<E>(lines * pitch)?, zeros::<F>(copied)?, zeros::<Z<T>>(scratch)?));
+    each((count, n, lines), make, |(line, copies, scratch), lines| {
+        from.read(lines.clone(), line, pitch);
+        let made = match to.dense {
+            // SAFETY: the output of the call; each line has one task.
+            true => unsafe { to.slice_mut::<F>(lines.clone()) },
+            false => &mut copies[..lines.len() * gap],
+        };
+        for (x, y) in line.chunks_exact_mut(pitch).zip(made.chunks_exact_mut(gap)) {
+            transform(&mut x[..n], &mut y[..m], scratch).map_err(|e| Error::argument(e.to_string()))?;
+        }
+        scale(made, factor);
+        if !to.dense {
+            // SAFETY: as above.
+            unsafe { to.write(lines, made, gap) };
+        }
         Ok(())
     })
 }

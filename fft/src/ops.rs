@@ -1,4 +1,4 @@
-//! The ops: transforms along one dim, without a factor. All are linear, so their gradients are transforms too.
+//! The ops: transforms along one dim, times a factor. All are linear, so their gradients are transforms too.
 
 use crate::kernels::{complex, from_real, to_real};
 use oflow::kernels::Dims;
@@ -54,36 +54,37 @@ pub(crate) fn all() -> Vec<Result<OpDef>> {
 }
 
 fn complex_to_complex() -> Result<OpDef> {
-    Ok(declared("c2c(x: complex; dim: int = -1, inverse: bool = false) -> y")?
-        .doc("The discrete Fourier transform along a dim, without a factor; the inverse one if `inverse`.")
+    Ok(declared("c2c(x: complex; dim: int = -1, inverse: bool = false, factor: float = 1.0) -> y")?
+        .doc("The discrete Fourier transform along a dim, times a factor; without one also the inverse, which it is if `inverse`.")
         .dtype(DTypeRule::Input(0))
         .cpu(|cx| {
             let (x, y, dim, inverse) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?, cx.bool("inverse")?);
+            let factor = cx.float("factor")?;
             match x.dtype() {
-                DType::C128 => complex::<f64>(x, y, dim, inverse),
-                _ => complex::<f32>(x, y, dim, inverse),
+                DType::C128 => complex::<f64>(x, y, dim, inverse, factor),
+                _ => complex::<f32>(x, y, dim, inverse, factor),
             }
         })
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let turned = !g.bool("inverse")?;
-            let attrs = [("dim", g.attr("dim")?), ("inverse", turned.into())];
+            let attrs = [("dim", g.attr("dim")?), ("inverse", turned.into()), ("factor", g.attr("factor")?)];
             let dx = g.call("fft.c2c", &[dy], &attrs)?;
             g.set(0, dx)
         }))
-        .samples(&["c64[3, 4]", "c128[3, 5, 2]; dim=1", "c128[4, 3]; dim=0, inverse=true", "c64[1]", "c128[7]"]))
+        .samples(&["c64[3, 4]", "c128[3, 5, 2]; dim=1", "c128[4, 3]; dim=0, inverse=true, factor=0.25", "c64[1]", "c128[7]"]))
 }
 
 fn real_to_complex() -> Result<OpDef> {
-    Ok(declared("r2c(x: f32|f64; dim: int = -1) -> y")?
-        .doc("The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim, without a factor; the others are their conjugates.")
+    Ok(declared("r2c(x: f32|f64; dim: int = -1, factor: float = 1.0) -> y")?
+        .doc("The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim, times a factor; the others are their conjugates.")
         .shape1(|c| with_dim(c, c.shape(0)?[dim(c)?] / 2 + 1))
         .dtype(DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.complex()].into_iter().collect()))))
         .cpu(|cx| {
-            let (x, y, dim) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?);
+            let (x, y, dim, factor) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?, cx.float("factor")?);
             match x.dtype() {
-                DType::F64 => from_real::<f64>(x, y, dim),
-                _ => from_real::<f32>(x, y, dim),
+                DType::F64 => from_real::<f64>(x, y, dim, factor),
+                _ => from_real::<f32>(x, y, dim, factor),
             }
         })
         .grad(Grad::rule_saving(&[], &[], |g| {
@@ -92,19 +93,19 @@ fn real_to_complex() -> Result<OpDef> {
             let shape = g.input_shape(0);
             let before = AttrValue::Ints(shape.iter().map(|_| 0).collect());
             let whole = g.call("pad_constant", &[dy], &[("before", before), ("size", shape.as_slice().into())])?;
-            let attrs = [("dim", g.attr("dim")?), ("inverse", true.into())];
+            let attrs = [("dim", g.attr("dim")?), ("inverse", true.into()), ("factor", g.attr("factor")?)];
             let dx = g.call("fft.c2c", &[whole], &attrs)?;
             let dx = g.call("real", &[dx], &[])?;
             g.set(0, dx)
         }))
-        .samples(&["f32[3, 4]", "f64[3, 5, 2]; dim=1", "f64[4, 3]; dim=0", "f32[1]", "f64[7]"]))
+        .samples(&["f32[3, 4]", "f64[3, 5, 2]; dim=1, factor=0.5", "f64[4, 3]; dim=0", "f32[1]", "f64[7]"]))
 }
 
 fn complex_to_real() -> Result<OpDef> {
-    Ok(declared("c2r(y: complex; dim: int = -1, n: int = 1) -> x")?
+    Ok(declared("c2r(y: complex; dim: int = -1, n: int = 1, factor: float = 1.0) -> x")?
         .doc(
             "The n real numbers whose Fourier transform along a dim has these first n/2 + 1 numbers, times n. Imaginary parts of numbers \
-             that are their own conjugates do not count.",
+             that are their own conjugates do not count. All are multiplied by a factor.",
         )
         .check(|c| {
             check(c)?;
@@ -117,19 +118,19 @@ fn complex_to_real() -> Result<OpDef> {
         .shape1(|c| with_dim(c, c.size("n")?))
         .dtype(DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.part()].into_iter().collect()))))
         .cpu(|cx| {
-            let (y, x, dim) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?);
+            let (y, x, dim, factor) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?, cx.float("factor")?);
             match y.dtype() {
-                DType::C128 => to_real::<f64>(y, x, dim),
-                _ => to_real::<f32>(y, x, dim),
+                DType::C128 => to_real::<f64>(y, x, dim, factor),
+                _ => to_real::<f32>(y, x, dim, factor),
             }
         })
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dx) = g.grad(0) else { return Ok(()) };
-            let dy = g.call("fft.r2c", &[dx], &[("dim", g.attr("dim")?)])?;
+            let dy = g.call("fft.r2c", &[dx], &[("dim", g.attr("dim")?), ("factor", g.attr("factor")?)])?;
             let dy = doubled(g, dy)?;
             g.set(0, dy)
         }))
-        .samples(&["c64[3, 3]; n=4", "c128[3, 3, 2]; dim=1, n=5", "c128[2, 3]; dim=0, n=2", "c64[1]; n=1", "c128[4]; n=7"]))
+        .samples(&["c64[3, 3]; n=4", "c128[3, 3, 2]; dim=1, n=5, factor=0.5", "c128[2, 3]; dim=0, n=2", "c64[1]; n=1", "c128[4]; n=7"]))
 }
 
 /// Twice the numbers that stand for their conjugates too: all but the first, and the last of an even transform.

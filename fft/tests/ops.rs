@@ -36,3 +36,36 @@ fn plans_of_many_lengths_are_bounded() -> Result<()> {
     assert!(oflow_fft::kept_plans().0 <= most);
     Ok(())
 }
+
+/// Lines one after the other, side by side and with elements between: each is transformed as if it were alone, with the same bits.
+#[test]
+fn every_line_is_transformed_as_if_it_were_alone() -> Result<()> {
+    oflow::manual_seed(3);
+    let numbers = randn([19, 34, 21, 2], Device::Cpu)?.view_as_complex()?;
+    type Transform = fn(&Tensor, i64) -> Result<Tensor>;
+    let transforms: [(Transform, bool); 3] = [
+        (|x, dim| oflow_fft::ifft(x, oflow_fft::Dft { dim, ..Default::default() }), false),
+        (|x, dim| oflow_fft::rfft(x, oflow_fft::Dft { dim, ..Default::default() }), true),
+        (|x, dim| oflow_fft::irfft(x, oflow_fft::Dft { dim, ..Default::default() }), false),
+    ];
+    for order in [[0i64, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1]] {
+        for dim in 0..3 {
+            for (transform, real) in transforms {
+                let x = numbers.permute(order)?;
+                let x = if real { x.real()? } else { x };
+                let y = transform(&x, dim)?;
+                let lines = |x: &Tensor| {
+                    let x = x.movedim(dim, -1)?;
+                    let n = *x.shape().last().unwrap() as i64;
+                    x.reshape([-1, n])
+                };
+                let (x, y) = (lines(&x)?, lines(&y)?);
+                for i in 0..x.shape()[0] as i64 {
+                    let alone = transform(&x.select(0, i)?.copy()?, 0)?;
+                    assert!(alone.equal(&y.select(0, i)?)?, "line {i} along {dim} of {order:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
