@@ -3,7 +3,8 @@
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, Op, normalize_dim};
+use crate::ops::{AttrValue, Attrs, Op, normalize_dim};
+use crate::placement::Device;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::smallvec;
@@ -43,6 +44,46 @@ functions! {
 /// Calls a reduction op over `dims` (none given: all).
 pub(super) fn over(op: Result<&'static Op>, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
     invoke1(op, &[Some(x)], smallvec![AttrValue::from(dims), keepdim.into()], smallvec![], site)
+}
+
+/// A reduction of what a function of x gives, over `dims` of x. On CPUs nothing of it is stored where the dims are the last ones.
+fn over_each(of: &Of, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    let rank = x.ndim();
+    let last = if dims.is_empty() { rank } else { dims.len() };
+    let is_reduced = |d: usize| dims.is_empty() || dims.iter().any(|k| normalize_dim(*k, rank).is_ok_and(|k| k == d));
+    let computes = x.device() == Device::Cpu && matches!(x.dtype(), DType::F32 | DType::F64);
+    // As many dims as are to be reduced, so none is given twice.
+    if !computes || last == 0 || last > rank || x.numel() == 0 || !(rank - last..rank).all(is_reduced) {
+        let inner = inner_calls();
+        let terms = (of.call)(x, site)?;
+        drop(inner);
+        let reduce = match of.reduce {
+            "sum" => op!("sum"),
+            "amax" => op!("amax"),
+            _ => op!("amin"),
+        };
+        return over(reduce, &terms, dims, keepdim, site);
+    }
+    let attrs: Attrs = smallvec![
+        of.chain.into(),
+        x.dtype().into(),
+        x.dtype().into(),
+        of.reduce.into(),
+        (last as i64).into(),
+        keepdim.into()
+    ];
+    invoke1(op!("fused_reduce"), &[Some(x)], attrs, smallvec![], site)
+}
+
+/// A function of each element, and the reduction that reads it.
+struct Of {
+    chain: &'static str,
+    call: fn(&Tensor, CallSite) -> Result<Tensor>,
+    reduce: &'static str,
+}
+
+fn called(name: Result<&'static Op>, x: &Tensor, site: CallSite) -> Result<Tensor> {
+    invoke1(name, &[Some(x)], smallvec![], smallvec![], site)
 }
 
 /// Number of elements that each element of the result is reduced from.
@@ -138,31 +179,32 @@ pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: boo
     if p.is_nan() {
         return Err(refused("the norm for p = NaN is not defined".into()));
     }
-    let one = |op: Result<&'static Op>, x: &Tensor| invoke1(op, &[Some(x)], smallvec![], smallvec![], site);
     in_wide(x, site, |x| {
         let inner = inner_calls();
         if p == 2.0 {
-            let sum = over(op!("sum"), &one(op!("square"), x)?, dims, keepdim, site)?;
+            let squares = Of { chain: "square(x0)", call: |x, site| called(op!("square"), x, site), reduce: "sum" };
+            let sum = over_each(&squares, x, dims, keepdim, site)?;
             drop(inner);
             return root(&sum, site);
         }
         if p == 0.0 {
-            let terms = one(op!("norm_term_zero"), x)?;
+            let terms = called(op!("norm_term_zero"), x, site)?;
             drop(inner);
             return over(op!("sum"), &terms, dims, keepdim, site);
         }
-        let size = one(op!("abs"), x)?;
         if p == 1.0 || p.is_infinite() {
             drop(inner);
-            let op = if p == 1.0 {
-                op!("sum")
+            let reduce = if p == 1.0 {
+                "sum"
             } else if p > 0.0 {
-                op!("amax")
+                "amax"
             } else {
-                op!("amin")
+                "amin"
             };
-            return over(op, &size, dims, keepdim, site);
+            let sizes = Of { chain: "abs(x0)", call: |x, site| called(op!("abs"), x, site), reduce };
+            return over_each(&sizes, x, dims, keepdim, site);
         }
+        let size = called(op!("abs"), x, site)?;
         let power =
             |x: &Tensor, p: f64| invoke1(op!("pow_scalar"), &[Some(x)], smallvec![], smallvec![Scalar::Float(p)], site);
         // The gradient of elements that are 0, and of a norm of 0, is 0, as in PyTorch. The derivative of the power is infinite or NaN there,
@@ -220,13 +262,11 @@ fn without(y: &Tensor, dims: &[i64], site: CallSite) -> Result<Tensor> {
 }
 
 pub(super) fn nansum(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
-    let inner = inner_calls();
-    let numbers = {
+    let call = |x: &Tensor, site: CallSite| {
         let _scope = site.scope();
-        x.masked_fill(&x.isnan()?, 0.0)?
+        x.masked_fill(&x.isnan()?, 0.0)
     };
-    drop(inner);
-    over(op!("sum"), &numbers, dims, keepdim, site)
+    over_each(&Of { chain: "select(isnan(x0), 0, x0)", call, reduce: "sum" }, x, dims, keepdim, site)
 }
 
 pub(super) fn nanmean(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {

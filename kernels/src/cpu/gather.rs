@@ -43,8 +43,6 @@ pub(crate) fn check_contiguous(table: &View, ids: &View, chosen: Option<&View>, 
 
 /// Columns that a task sums or writes at a time: enough that lines are read on.
 const COLUMNS: usize = 128;
-/// Lines of one column that are worked on side by side: an element that was just written is seldom the next one that is read.
-const TOGETHER: usize = 4;
 
 /// Where the elements of a call lie: blocks of `count` (in the table: `rows`) lines of `inner` elements. The table has the rows from
 /// `first` on of `size`.
@@ -109,33 +107,25 @@ impl<'a> Blocks<'a> {
             }
             return outside;
         }
-        let side_by_side = blocks.len() / TOGETHER * TOGETHER;
-        for block in (blocks.start..blocks.start + side_by_side).step_by(TOGETHER) {
-            let lines: [[usize; 3]; TOGETHER] = std::array::from_fn(|l| bases(block + l, 0));
-            (0..count).for_each(|j| lines.into_iter().for_each(|line| element(line, row(j), [1, 1])));
-        }
-        for block in blocks.start + side_by_side..blocks.end {
+        for block in blocks.clone() {
             let line = bases(block, 0);
             (0..count).for_each(|j| element(line, row(j), [1, 1]));
         }
         outside
     }
 
-    /// Runs `each(blocks, columns)` for all blocks: some lines of one column, else one block and, where these are few, parts of its
-    /// columns. It says whether an index was outside.
+    /// Runs `each(blocks, columns)` for all blocks: one block, and of blocks of many columns parts of these. It says whether an index was outside.
     fn columns(&self, each: &(dyn Fn(Range<usize>, Range<usize>) -> bool + Sync)) {
         if self.ids.is_empty() {
             return;
         }
         let width = (GRAIN / self.count.max(1)).max(COLUMNS).min(self.inner).max(1);
         let parts = self.inner.div_ceil(width);
-        let lines = if self.inner == 1 { TOGETHER } else { 1 };
-        let grain = (GRAIN / (self.count * width * lines).max(1)).max(1);
-        parallel_for(self.outer.div_ceil(lines) * parts, grain, &|range| {
+        let grain = (GRAIN / (self.count * width).max(1)).max(1);
+        parallel_for(self.outer * parts, grain, &|range| {
             for task in range {
-                let (first, part) = (task / parts * lines, task % parts);
-                let blocks = first..(first + lines).min(self.outer);
-                if each(blocks, part * width..((part + 1) * width).min(self.inner)) {
+                let (block, part) = (task / parts, task % parts);
+                if each(block..block + 1, part * width..((part + 1) * width).min(self.inner)) {
                     self.outside.store(true, Relaxed);
                 }
             }

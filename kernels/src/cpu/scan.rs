@@ -6,6 +6,7 @@ use super::take::around;
 use crate::parallel::{GRAIN, parallel_for};
 use crate::vmath;
 use crate::{Builtin, DType, KernelError, Result, View};
+use multiversion::multiversion;
 
 /// Lines along a dim: `outer` blocks of `n` rows of `inner` elements.
 #[derive(Clone, Copy)]
@@ -173,17 +174,28 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
     typed("running extremes", values, x.dtype())?;
     typed("places of running extremes", indices, DType::I64)?;
     let to = At::<i64>::of(indices);
-    with_lane!(native(x.dtype())?, T => {
+    let dtype = native(x.dtype())?;
+    if along.inner == 1 && along.n > 0 {
+        let (size, from, out) = (x.dtype().size(), At::<u8>::of(x), At::<u8>::of(values));
+        parallel_for(along.outer, (GRAIN / along.n).max(1), &|lines| {
+            let (from, out, to) = (from, out, to);
+            for line in lines {
+                let first = line * along.n;
+                // SAFETY: the line lies in all tensors, and no other task writes it.
+                unsafe {
+                    let (from, out) = (from.0.wrapping_add(first * size), out.0.wrapping_add(first * size));
+                    extreme_line(dtype, from, out, to.0.wrapping_add(first), along.n, least);
+                }
+            }
+        });
+        return Ok(());
+    }
+    with_lane!(dtype, T => {
         let (x, out) = (At::<T>::of(x), At::<T>::of(values));
         along.each((T::default(), 0), move |(best, at), place, i| {
             // SAFETY: `each` gives places of the tensors, each to one task.
             let new = unsafe { x.get(place) };
-            let takes = match T::DTYPE {
-                Builtin::F64 => takes(new.to_f64(), best.to_f64(), least),
-                d if d.is_float() => takes(new.to_f32(), best.to_f32(), least),
-                _ => takes(new.to_i64(), best.to_i64(), least),
-            };
-            if i == 0 || takes {
+            if i == 0 || takes(new, *best, least) {
                 (*best, *at) = (new, i as i64);
             }
             // SAFETY: as above.
@@ -198,10 +210,73 @@ pub fn cumulative_extreme(x: &View, values: &View, indices: &View, dim: usize, l
 
 /// Whether a new element takes the place of the extreme so far: a NaN does.
 #[inline(always)]
-fn takes<P: PartialOrd + Copy>(new: P, best: P, least: bool) -> bool {
-    #[allow(clippy::eq_op)]
-    let nan = new != new;
-    nan || if least { new <= best } else { new >= best }
+fn takes<T: Lane>(new: T, best: T, least: bool) -> bool {
+    #[inline(always)]
+    fn of<P: PartialOrd + Copy>(new: P, best: P, least: bool) -> bool {
+        #[allow(clippy::eq_op)]
+        let nan = new != new;
+        nan | if least { new <= best } else { new >= best }
+    }
+    match T::DTYPE {
+        Builtin::F64 => of(new.to_f64(), best.to_f64(), least),
+        d if d.is_float() => of(new.to_f32(), best.to_f32(), least),
+        _ => of(new.to_i64(), best.to_i64(), least),
+    }
+}
+
+/// Elements of a line that are looked at together: in most of these none takes the place of the extreme before them.
+const BLOCK: usize = 16;
+
+/// The extremes along one line of neighbours, as of [`cumulative_extreme`].
+///
+/// # Safety
+/// `n` elements of the dtype are readable from `x` on and writable from `out` on, and as many places from `to` on.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn extreme_line(dtype: Native, x: *const u8, out: *mut u8, to: *mut i64, n: usize, least: bool) {
+    // SAFETY: by the contract of this function.
+    unsafe {
+        with_lane!(dtype, T => match least {
+            true => extremes::<T>(x.cast(), out.cast(), to, n, true),
+            false => extremes::<T>(x.cast(), out.cast(), to, n, false),
+        })
+    }
+}
+
+/// # Safety
+/// As [`extreme_line`], with a line of one element at least.
+#[inline(always)]
+unsafe fn extremes<T: Lane>(x: *const T, out: *mut T, to: *mut i64, n: usize, least: bool) {
+    // SAFETY: all places are below `n`; reads and writes of blocks ask for no alignment.
+    unsafe {
+        let (mut best, mut at) = (x.read(), 0);
+        for first in (0..n).step_by(BLOCK) {
+            let len = BLOCK.min(n - first);
+            if len == BLOCK {
+                let block = x.add(first).cast::<[T; BLOCK]>().read_unaligned();
+                let mut taken = [0u32; BLOCK];
+                for i in 0..BLOCK {
+                    taken[i] = takes(block[i], best, least) as u32;
+                }
+                let mut any = 0;
+                for t in taken {
+                    any |= t;
+                }
+                if any == 0 {
+                    out.add(first).cast::<[T; BLOCK]>().write_unaligned([best; BLOCK]);
+                    to.add(first).cast::<[i64; BLOCK]>().write_unaligned([at; BLOCK]);
+                    continue;
+                }
+            }
+            for i in first..first + len {
+                let new = x.add(i).read();
+                if takes(new, best, least) {
+                    (best, at) = (new, i as i64);
+                }
+                out.add(i).write(best);
+                to.add(i).write(at);
+            }
+        }
+    }
 }
 
 /// The logarithm of the running sum of exponentials along `dim`.

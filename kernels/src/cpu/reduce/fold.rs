@@ -2,7 +2,6 @@
 
 use super::Reduce;
 use crate::cpu::lane::{Bf16Lane, F16Lane, Lane, Native, with_float, with_integer};
-use crate::cpu::strided::prefetch;
 use multiversion::multiversion;
 
 /// Elements that are folded in the narrow type before they join a total.
@@ -10,10 +9,6 @@ pub(super) const BLOCK: usize = 4096;
 /// Accumulators of a contiguous run that are worked on as one vector, and vectors: enough to hide the latency of an addition.
 const VECTOR: usize = 16;
 const VECTORS: usize = 4;
-/// Runs whose accumulators are joined together.
-const TOGETHER: usize = 8;
-/// Bytes behind a run that are fetched while it is folded.
-const AHEAD: usize = 512;
 /// Columns folded side by side.
 pub(super) const TILE: usize = 256;
 /// Rows that are folded in the narrow type before they join the totals of their columns.
@@ -241,7 +236,7 @@ macro_rules! with_fold {
 /// Folds a run with accumulators side by side, G vectors of them. Arrays are made anew at each step and never indexed by a variable,
 /// and what is left of them goes to memory: so they stay in registers.
 #[inline(always)]
-fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut [P; VECTOR]) {
+fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S]) -> [P; VECTOR] {
     let (vectors, rest) = x.as_chunks::<VECTOR>();
     let (blocks, vectors) = vectors.as_chunks::<G>();
     let step = |a: [P; VECTOR], x: &[S; VECTOR]| std::array::from_fn(|l| F::apply(a[l], P::load(x[l])));
@@ -276,10 +271,10 @@ fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S], to: &mut
     for group in &groups[1..] {
         lanes = std::array::from_fn(|l| F::apply(lanes[l], group[l]));
     }
-    *to = lanes;
-    for (lane, x) in to.iter_mut().zip(rest) {
+    for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane = F::apply(*lane, P::load(*x));
     }
+    lanes
 }
 
 /// Folds a run from each start, over several runs at a time: the last steps of one need not wait for those of another.
@@ -318,24 +313,16 @@ unsafe fn runs<S: Lane, F: Fold, P: Foldable, T>(
         }
         return;
     }
-    for (starts, totals) in starts.chunks(TOGETHER).zip(totals.chunks_mut(TOGETHER)) {
-        let mut parts = [[F::identity::<P>(); VECTOR]; TOGETHER];
-        for (start, part) in starts.iter().zip(&mut parts) {
-            // The next run often lies behind this one, where the CPU's prefetcher stops at the end of a page.
-            prefetch(start.cast::<S>().wrapping_add(n).cast::<u8>(), AHEAD, true);
-            // SAFETY: by the contract of this function, with stride one.
-            let x = unsafe { std::slice::from_raw_parts(start.cast::<S>(), n) };
-            if n < VECTOR * VECTORS {
-                side_by_side::<S, F, P, 1>(x, part);
-            } else {
-                side_by_side::<S, F, P, VECTORS>(x, part);
-            }
-        }
-        for (part, total) in parts.iter().zip(totals) {
-            let eight: [P; 8] = std::array::from_fn(|l| F::apply(part[l], part[l + 8]));
-            let four: [P; 4] = std::array::from_fn(|l| F::apply(eight[l], eight[l + 4]));
-            *total = widen(F::apply(F::apply(four[0], four[2]), F::apply(four[1], four[3])));
-        }
+    for (start, total) in starts.iter().zip(totals) {
+        // SAFETY: by the contract of this function, with stride one.
+        let x = unsafe { std::slice::from_raw_parts(start.cast::<S>(), n) };
+        let part = match n < VECTOR * VECTORS {
+            true => side_by_side::<S, F, P, 1>(x),
+            false => side_by_side::<S, F, P, VECTORS>(x),
+        };
+        let eight: [P; 8] = std::array::from_fn(|l| F::apply(part[l], part[l + 8]));
+        let four: [P; 4] = std::array::from_fn(|l| F::apply(eight[l], eight[l + 4]));
+        *total = widen(F::apply(F::apply(four[0], four[2]), F::apply(four[1], four[3])));
     }
 }
 
