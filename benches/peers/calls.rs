@@ -48,9 +48,11 @@ pub fn run(cases: &[Case]) -> Result<()> {
     let mut peer = Peer::start("ops_torch.py");
     println!("{:<50} {:<8} {:>11} {:>11} {:>6}", "µs a call", "", "oflow", "PyTorch", "ratio");
     for case in cases.iter().filter(|c| c.name.contains(&filter)) {
-        let inputs: Result<Vec<Tensor>> =
-            case.inputs.iter().map(|dims| randn(&dims[..], Device::Cpu.dtype(case.dtype))).collect();
-        let inputs = inputs?;
+        let make = |dims: &Vec<usize>| match case.dtype.is_complex() {
+            true => randn([&dims[..], &[2]].concat(), Device::Cpu.dtype(case.dtype.part()))?.view_as_complex(),
+            false => randn(&dims[..], Device::Cpu.dtype(case.dtype)),
+        };
+        let inputs: Vec<Tensor> = case.inputs.iter().map(make).collect::<Result<_>>()?;
         let leaves: Result<Vec<Tensor>> = inputs.iter().map(|x| x.detach().requires_grad_(true)).collect();
         let leaves = leaves?;
         for way in ["forward", "both"] {
@@ -60,7 +62,9 @@ pub fn run(cases: &[Case]) -> Result<()> {
                     "forward" => median_us(|| (case.run)(&inputs).map(drop))?,
                     _ => median_us(|| {
                         leaves.iter().try_for_each(|x| x.set_grad(None))?;
-                        (case.run)(&leaves)?.sum(())?.backward()
+                        let y = (case.run)(&leaves)?;
+                        let y = if y.dtype().is_complex() { y.real()? } else { y };
+                        y.sum(())?.backward()
                     })?,
                 });
                 theirs.extend(peer.as_mut().map(|p| p.ask(&format!("{}\t{way}", case.name))));

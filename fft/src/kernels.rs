@@ -3,6 +3,7 @@
 //! so its bits do not depend on how many there are.
 
 use crate::plans::{self, Real};
+use oflow::kernels::cpu::strided::prefetch;
 use oflow::kernels::parallel::parallel_for;
 use oflow::kernels::{Element, View};
 use oflow::prelude::*;
@@ -48,36 +49,45 @@ impl<'a> Lines<'a> {
         (at, self.view.strides()[self.dim])
     }
 
-    /// Calls `element(offset in the view, index in the lines one after the other, a pitch apart)` for all elements of some lines.
+    /// Calls `element(place in the view, index in the lines one after the other, a pitch apart)` for all elements of some lines.
     #[inline(always)]
-    fn visit(&self, lines: Range<usize>, pitch: usize, mut element: impl FnMut(isize, usize)) {
-        let (count, len) = (lines.len(), self.len());
+    fn visit<E>(&self, lines: Range<usize>, pitch: usize, element: impl Fn(*mut E, usize)) {
+        let (count, len, base) = (lines.len(), self.len(), self.view.ptr() as *mut E);
         let (first, step) = self.place(lines.start);
-        // Elements of lines that lie side by side are visited in the order in which they lie.
+        // Elements of lines that lie side by side are visited in the order in which they lie. The next ones are too far for the CPU to
+        // fetch them by itself.
         if step != 1 && lines.clone().enumerate().all(|(l, i)| self.place(i).0 == first + l as isize) {
             for k in 0..len {
-                (0..count).for_each(|l| element(first + k as isize * step + l as isize, l * pitch + k));
+                let row = base.wrapping_offset(first + k as isize * step);
+                prefetch(row.wrapping_offset(ROWS_AHEAD * step), count, true);
+                (0..count).for_each(|l| element(row.wrapping_add(l), l * pitch + k));
             }
             return;
         }
         for (l, i) in lines.enumerate() {
-            let (first, step) = self.place(i);
-            (0..len).for_each(|k| element(first + k as isize * step, l * pitch + k));
+            let line = base.wrapping_offset(self.place(i).0);
+            match step {
+                1 => (0..len).for_each(|k| element(line.wrapping_add(k), l * pitch + k)),
+                _ => (0..len).for_each(|k| element(line.wrapping_offset(k as isize * step), l * pitch + k)),
+            }
         }
     }
 
     fn read<E: Element>(&self, lines: Range<usize>, into: &mut [E], pitch: usize) {
-        let first = self.view.ptr() as *const E;
-        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs.
-        self.visit(lines, pitch, |at, k| into[k] = unsafe { first.offset(at).read() });
+        assert!(into.len() >= lines.len() * pitch && pitch >= self.len() && lines.end <= self.count());
+        let into = into.as_mut_ptr();
+        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, and one of the lines (checked above).
+        self.visit(lines, pitch, |from: *mut E, k| unsafe { into.add(k).write(from.read()) });
     }
 
     /// # Safety
     /// The view is an output of the call, and no other thread touches these lines.
     unsafe fn write<E: Element>(&self, lines: Range<usize>, from: &[E], pitch: usize) {
-        let first = self.view.ptr() as *mut E;
-        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract.
-        self.visit(lines, pitch, |at, k| unsafe { first.offset(at).write(from[k]) });
+        assert!(from.len() >= lines.len() * pitch && pitch >= self.len() && lines.end <= self.count());
+        let from = from.as_ptr();
+        // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract, and one
+        // of the lines (checked above).
+        self.visit(lines, pitch, |to: *mut E, k| unsafe { to.write(from.add(k).read()) });
     }
 
     /// The elements of lines that lie one after the other.
@@ -105,8 +115,10 @@ const GRAIN: usize = 1 << 14;
 /// Elements of the lines that are worked on together, which stay in the second-level cache.
 const TOGETHER: usize = 1 << 14;
 /// Least lines of these where they are copied, if that is not more than the memory that is given: side by side, they fill cache lines.
-const SIDE_BY_SIDE: usize = 16;
+const SIDE_BY_SIDE: usize = 32;
 const MOST_COPIED: usize = 1 << 19;
+/// Elements of lines side by side that are fetched before they are needed.
+const ROWS_AHEAD: isize = 12;
 /// Elements between copied lines: those of lengths that are powers of two would share the places of a cache.
 const GAP: usize = 8;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const MOST: usize = 256;
 
 /// Bytes that they hold at most, as far as lengths tell. A plan of more is kept alone.
-const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES: usize = 128 << 20;
 
 /// Bytes of a plan, as a multiple of those of a line of complex numbers: twiddle factors, and those of a longer transform of a power of
 /// two where the length has large prime factors.

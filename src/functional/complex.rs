@@ -1,6 +1,6 @@
 //! Complex numbers: their parts, and real tensors as complex ones.
 
-use super::shape::{select, stack, transpose};
+use super::shape::transpose;
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
@@ -10,18 +10,6 @@ use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Complex numbers";
-    /// A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy.
-    ///
-    /// ```
-    /// use oflow::prelude::*;
-    /// let z = from_vec(vec![Complex::new(1.0f32, -2.0)], [1], Device::Cpu)?;
-    /// assert_eq!(z.view_as_real()?.to_vec::<f32>()?, [1.0, -2.0]);
-    /// assert_eq!(z.view_as_real()?.view_as_complex()?.to_vec::<Complex<f32>>()?, [Complex::new(1.0, -2.0)]);
-    /// # Ok::<(), oflow::Error>(())
-    /// ```
-    "view_as_real(Tensor x) -> Tensor" = view_as_real;
-    /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy.
-    "view_as_complex(Tensor x) -> Tensor" = view_as_complex;
     /// The complex numbers with these absolute values and angles, in radians.
     ///
     /// ```
@@ -56,37 +44,6 @@ fn parts(x: &Tensor, site: CallSite) -> Result<(Tensor, Tensor)> {
 
 fn pair(re: &Tensor, im: &Tensor, site: CallSite) -> Result<Tensor> {
     invoke1(op!("complex"), &[Some(re), Some(im)], smallvec![], smallvec![], site)
-}
-
-/// Refuses real numbers.
-fn complex(name: &'static str, x: &Tensor, site: CallSite) -> Result<()> {
-    match x.dtype().is_complex() {
-        true => Ok(()),
-        false => Err(Error::dtype(format!("x must be complex, not {}", x.dtype()))
-            .in_call(|| format!("{name}({})", x.short()))
-            .at(site)
-            .help("`complex(re, im)` makes complex numbers, `cast` converts real ones")),
-    }
-}
-
-pub(super) fn view_as_real(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    complex("view_as_real", x, site)?;
-    let inner = inner_calls();
-    let (re, im) = parts(x, site)?;
-    drop(inner);
-    stack(&[&re, &im], -1, site)
-}
-
-pub(super) fn view_as_complex(x: &Tensor, site: CallSite) -> Result<Tensor> {
-    if x.shape().last() != Some(&2) {
-        return Err(Error::shape(format!("the last dim of {:?} is not 2, for the two parts", x.shape()))
-            .in_call(|| format!("view_as_complex({})", x.short()))
-            .at(site));
-    }
-    let inner = inner_calls();
-    let (re, im) = (select(x, -1, 0, site)?, select(x, -1, 1, site)?);
-    drop(inner);
-    pair(&re, &im, site)
 }
 
 pub(super) fn polar(abs: &Tensor, angle: &Tensor, site: CallSite) -> Result<Tensor> {

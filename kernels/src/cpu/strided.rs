@@ -152,7 +152,7 @@ pub fn broadcast_strides(view: &View, dims: &[usize]) -> Result<Strides> {
 
 /// Starts to load `n` elements from `p` on, into the first-level cache if `near`, else into the second. They need not
 /// exist.
-pub(crate) fn prefetch<T>(p: *const T, n: usize, near: bool) {
+pub fn prefetch<T>(p: *const T, n: usize, near: bool) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..n * size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};

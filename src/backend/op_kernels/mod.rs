@@ -35,6 +35,7 @@ families! {
     mod matmul;
     mod norm;
     mod optim;
+    mod pairs;
     mod pool;
     mod random;
     mod reduce;

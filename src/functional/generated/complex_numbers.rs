@@ -1,7 +1,9 @@
 //! Complex numbers: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
+use super::super::{invoke1, op};
 use crate::error::{CallSite, Result};
 use crate::tensor::Tensor;
+use smallvec::smallvec;
 
 impl Tensor {
     /// A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy.
@@ -19,7 +21,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn view_as_real(&self) -> Result<Tensor> {
-        super::super::complex::view_as_real(self, CallSite::here())
+        invoke1(op!("view_as_real"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy.
@@ -29,7 +31,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn view_as_complex(&self) -> Result<Tensor> {
-        super::super::complex::view_as_complex(self, CallSite::here())
+        invoke1(op!("view_as_complex"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// The complex numbers with these absolute values and angles, in radians.
@@ -83,8 +85,6 @@ impl Tensor {
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
-    ("view_as_real(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::view_as_real(b.given(0)?, b.site)?])),
-    ("view_as_complex(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::view_as_complex(b.given(0)?, b.site)?])),
     ("polar(Tensor abs, Tensor angle) -> Tensor", |b| Ok(vec![super::super::complex::polar(b.given(0)?, b.given(1)?, b.site)?])),
     ("angle(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::angle(b.given(0)?, b.site)?])),
     ("adjoint(Tensor x) -> Tensor", |b| Ok(vec![super::super::complex::adjoint(b.given(0)?, b.site)?])),

@@ -39,6 +39,7 @@ families! {
     "Elementwise": mod scalar;
     "Elementwise": mod special;
     "Elementwise": mod fused;
+    "Complex numbers": mod pairs;
     "Quantised numbers": mod quantize;
     "Reductions": mod reduce;
     "Reductions": mod scan;
