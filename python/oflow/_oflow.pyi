@@ -3217,9 +3217,9 @@ class Tensor:
     def view_as(self, other: Tensor) -> Tensor:
         """`view` with the shape of another tensor."""
     def view_as_complex(self) -> Tensor:
-        """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
+        """Real numbers, of which a last dim of 2 has the real and the imaginary part, as complex ones without that dim. It is a copy."""
     def view_as_real(self) -> Tensor:
-        """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
+        """Complex numbers as real ones: a last dim of 2 has the real and the imaginary part. It is a copy."""
     @overload
     def vsplit(self, sections: builtins.int) -> tuple[Tensor, ...]:
         """So many parts along dim 0."""
@@ -7611,12 +7611,12 @@ def view_as(x: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`view` with the shape of another tensor."""
 @overload
 def view_as_complex(x: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy."""
+    """Real numbers, of which a last dim of 2 has the real and the imaginary part, as complex ones without that dim. It is a copy."""
 @overload
 def view_as_complex(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def view_as_real(x: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy."""
+    """Complex numbers as real ones: a last dim of 2 has the real and the imaginary part. It is a copy."""
 @overload
 def view_as_real(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload

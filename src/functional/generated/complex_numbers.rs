@@ -1,34 +1,32 @@
 //! Complex numbers: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
-use super::super::{invoke1, op};
 use crate::error::{CallSite, Result};
+use crate::functional::{invoke1, op};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 impl Tensor {
-    /// A complex tensor as real numbers: a last dim of 2 has the real and the imaginary part. It is a copy.
+    /// Complex numbers as real ones: a last dim of 2 has the real and the imaginary part. It is a copy.
     ///
     /// ```text
     /// view_as_real(Tensor x) -> Tensor
     /// ```
     ///
-    /// ```
-    /// use oflow::prelude::*;
-    /// let z = from_vec(vec![Complex::new(1.0f32, -2.0)], [1], Device::Cpu)?;
-    /// assert_eq!(z.view_as_real()?.to_vec::<f32>()?, [1.0, -2.0]);
-    /// assert_eq!(z.view_as_real()?.view_as_complex()?.to_vec::<Complex<f32>>()?, [Complex::new(1.0, -2.0)]);
-    /// # Ok::<(), oflow::Error>(())
-    /// ```
+    /// # Errors
+    /// If `x` is not a tensor of complex.
     #[track_caller]
     pub fn view_as_real(&self) -> Result<Tensor> {
         invoke1(op!("view_as_real"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
-    /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as a complex tensor without that dim. It is a copy.
+    /// Real numbers, of which a last dim of 2 has the real and the imaginary part, as complex ones without that dim. It is a copy.
     ///
     /// ```text
     /// view_as_complex(Tensor x) -> Tensor
     /// ```
+    ///
+    /// # Errors
+    /// If `x` is not a tensor of f32 or f64.
     #[track_caller]
     pub fn view_as_complex(&self) -> Result<Tensor> {
         invoke1(op!("view_as_complex"), &[Some(self)], smallvec![], smallvec![], CallSite::here())

@@ -4,6 +4,7 @@ mod random_numbers;
 mod elementwise;
 mod in_place;
 mod activations;
+mod complex_numbers;
 mod quantised_numbers;
 mod reductions;
 mod networks;
@@ -11,7 +12,6 @@ mod choice;
 mod shapes;
 mod creation;
 mod products;
-mod complex_numbers;
 mod losses;
 mod layouts;
 
@@ -35,6 +35,7 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     elementwise::BY_NAME,
     in_place::BY_NAME,
     activations::BY_NAME,
+    complex_numbers::BY_NAME,
     quantised_numbers::BY_NAME,
     reductions::BY_NAME,
     networks::BY_NAME,
@@ -42,7 +43,6 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     shapes::BY_NAME,
     creation::BY_NAME,
     products::BY_NAME,
-    complex_numbers::BY_NAME,
     losses::BY_NAME,
     layouts::BY_NAME,
 ];
