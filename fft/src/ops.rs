@@ -1,4 +1,4 @@
-//! The ops: transforms along one dim, times a factor. All are linear, so their gradients are transforms too.
+//! The ops: transforms along one dim times a factor. All are linear, so their gradients are transforms too.
 
 use crate::kernels::{complex, from_real, to_real};
 use oflow::kernels::Dims;
@@ -55,7 +55,7 @@ pub(crate) fn all() -> Vec<Result<OpDef>> {
 
 fn complex_to_complex() -> Result<OpDef> {
     Ok(declared("c2c(x: complex; dim: int = -1, inverse: bool = false, factor: float = 1.0) -> y")?
-        .doc("The discrete Fourier transform along a dim, times a factor; without one also the inverse, which it is if `inverse`.")
+        .doc("The discrete Fourier transform along a dim times `factor`; with `inverse` the inverse one, whose own factor of 1/n is not in it.")
         .dtype(DTypeRule::Input(0))
         .cpu(|cx| {
             let (x, y, dim, inverse) = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?, cx.bool("inverse")?);
@@ -77,7 +77,7 @@ fn complex_to_complex() -> Result<OpDef> {
 
 fn real_to_complex() -> Result<OpDef> {
     Ok(declared("r2c(x: f32|f64; dim: int = -1, factor: float = 1.0) -> y")?
-        .doc("The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim, times a factor; the others are their conjugates.")
+        .doc("The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim times `factor`; the others are their conjugates.")
         .shape1(|c| with_dim(c, c.shape(0)?[dim(c)?] / 2 + 1))
         .dtype(DTypeRule::Fn(Arc::new(|c| Ok([c.input(0)?.dtype.complex()].into_iter().collect()))))
         .cpu(|cx| {
@@ -105,7 +105,7 @@ fn complex_to_real() -> Result<OpDef> {
     Ok(declared("c2r(y: complex; dim: int = -1, n: int = 1, factor: float = 1.0) -> x")?
         .doc(
             "The n real numbers whose Fourier transform along a dim has these first n/2 + 1 numbers, times n. Imaginary parts of numbers \
-             that are their own conjugates do not count. All are multiplied by a factor.",
+             that are their own conjugates do not count. All are multiplied by `factor`.",
         )
         .check(|c| {
             check(c)?;

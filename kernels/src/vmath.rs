@@ -2,7 +2,9 @@
 //!
 //! Everything here is `#[inline(always)]` straight-line code: selects instead of branches, exponents taken from the bits,
 //! rounding by the "magic number" addition. A plain loop over a slice therefore vectorises for whatever instruction set
-//! the caller compiles for. No fused multiply-add is ever asked for, so a number has the same bits on every path.
+//! the caller compiles for. Where a product and a sum are fused the code says so, so a number has the same bits on every path and
+//! every CPU. Loops are compiled for CPUs that fuse them in one instruction; on others (x86-64 before 2013) it is a call that takes
+//! many times as long.
 //!
 //! Accuracy is bounded by the tests below (2 to 3 ulp; more of functions that are made of these: up to 6 of inverse hyperbolic
 //! ones, 16 of erfc far out). NaN stays NaN, overflow gives infinity.
@@ -187,7 +189,7 @@ macro_rules! horner {
         let mut i = c.len() - 1;
         while i > 0 {
             i -= 1;
-            p = p * $x + c[i];
+            p = p.mul_add($x, c[i]);
         }
         p
     }};
@@ -288,7 +290,7 @@ macro_rules! real {
             fn exp(self) -> Self {
                 let x = clamp(self, $k::EXP_LOW, $k::EXP_HIGH);
                 let (n, r) = $k::reduce_exp(x);
-                let y = horner!(r, $k::EXPM1_R2) * (r * r) + r + 1.0;
+                let y = horner!(r, $k::EXPM1_R2).mul_add(r * r, r) + 1.0;
                 // Two steps, because 2^n alone over- or underflows at both ends of the range.
                 let half = n >> 1;
                 y * $k::pow2(half) * $k::pow2(n.wrapping_sub(half))
@@ -298,7 +300,7 @@ macro_rules! real {
                 // Below EXPM1_LOW the result is -1 to the last bit.
                 let x = clamp(self, $k::EXPM1_LOW, $k::EXP_HIGH);
                 let (n, r) = $k::reduce_exp(x);
-                let p = horner!(r, $k::EXPM1_R2) * (r * r) + r;
+                let p = horner!(r, $k::EXPM1_R2).mul_add(r * r, r);
                 // 2 * (2^(n-1) p + (2^(n-1) - 1/2)), so that n = max exponent + 1 does not overflow early.
                 let t = $k::pow2(n.wrapping_sub(1));
                 let y = (t * p + (t - 0.5)) * 2.0;
@@ -311,7 +313,7 @@ macro_rules! real {
                 let x = self.abs() * -2.0;
                 let x = if x < $k::EXPM1_LOW { $k::EXPM1_LOW } else { x };
                 let (n, r) = $k::reduce_exp(x);
-                let p = horner!(r, $k::EXPM1_R2) * (r * r) + r;
+                let p = horner!(r, $k::EXPM1_R2).mul_add(r * r, r);
                 let power = $k::pow2(n);
                 let t = power * p + (power - 1.0);
                 (t / (t + 2.0)).copysign(self)
@@ -365,7 +367,7 @@ macro_rules! real {
             #[inline(always)]
             fn exp2(self) -> Self {
                 let (n, r) = $k::reduce_exp2(clamp(self, $k::EXP2_LOW, $k::EXP2_HIGH));
-                let y = horner!(r, $k::EXPM1_R2) * (r * r) + r + 1.0;
+                let y = horner!(r, $k::EXPM1_R2).mul_add(r * r, r) + 1.0;
                 let half = n >> 1;
                 y * $k::pow2(half) * $k::pow2(n.wrapping_sub(half))
             }
@@ -388,7 +390,7 @@ macro_rules! real {
                 let large = a > 0.5;
                 let z = if large { (1.0 - a) * 0.5 } else { a * a };
                 let t = if large { z.sqrt() } else { a };
-                let y = horner!(z, $k::ASIN) * (z * t) + t;
+                let y = horner!(z, $k::ASIN).mul_add(z * t, t);
                 let from_top = std::$t::consts::FRAC_PI_2 - (2.0 * y - $k::PIO2_LO);
                 (if large { from_top } else { y }).copysign(self)
             }
@@ -398,7 +400,7 @@ macro_rules! real {
                 let large = a > 0.5;
                 let z = if large { (1.0 - a) * 0.5 } else { a * a };
                 let t = if large { z.sqrt() } else { a };
-                let y = horner!(z, $k::ASIN) * (z * t) + t;
+                let y = horner!(z, $k::ASIN).mul_add(z * t, t);
                 let near_one = if self < 0.0 { std::$t::consts::PI - (2.0 * y - 2.0 * $k::PIO2_LO) } else { 2.0 * y };
                 let near_zero = std::$t::consts::FRAC_PI_2 - (y.copysign(self) - $k::PIO2_LO);
                 if large { near_one } else { near_zero }
@@ -463,8 +465,7 @@ fn erf32(x: f32) -> f32 {
     let b = if a > k32::ERF_ONE { k32::ERF_ONE } else { a };
     let u = if large { b - 1.5 } else { a * a };
     let c: [f32; 8] = std::array::from_fn(|i| if large { k32::ERFC_ROOT[i] } else { k32::ERF_SMALL[i] });
-    // The upper coefficients in pairs: a shorter chain of operations. Fused, since all who call it for many numbers are compiled for CPUs
-    // that do so in one instruction; the others get the same bits by a function.
+    // The upper coefficients in pairs: a shorter chain of operations.
     let square = u * u;
     let p = c[7].mul_add(u, c[6]).mul_add(square, c[5].mul_add(u, c[4])).mul_add(square, c[3].mul_add(u, c[2]));
     let p = p.mul_add(u, c[1]).mul_add(u, c[0]);

@@ -279,6 +279,18 @@ unsafe fn extremes<T: Lane>(x: *const T, out: *mut T, to: *mut i64, n: usize, le
     }
 }
 
+/// Adds the exponential of a number to a sum under the largest one so far, and gives the logarithm of all.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+fn add_exponential(top: &mut f64, sum: &mut f64, new: f64) -> f64 {
+    let e = vmath::Real::exp(-(*top - new).abs());
+    let rises = new > *top || new.is_nan();
+    let under = if rises { *sum * e + 1.0 } else { *sum + e };
+    *top = if rises { new } else { *top };
+    // Where the largest is infinite it is the result.
+    *sum = if top.is_finite() { under } else { f64::from(u8::from(*top > 0.0)) };
+    if top.is_finite() { *top + vmath::Real::log(*sum) } else { *top }
+}
+
 /// The logarithm of the running sum of exponentials along `dim`.
 ///
 /// # Errors
@@ -293,13 +305,7 @@ pub fn logcumsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
         along.each((f64::NEG_INFINITY, 0f64), move |(top, sum), at, _| {
             // SAFETY: `each` gives places of the tensors, each to one task.
             let new = unsafe { x.get(at) }.to_f64();
-            let e = vmath::Real::exp(-(*top - new).abs());
-            let rises = new > *top || new.is_nan();
-            let under = if rises { *sum * e + 1.0 } else { *sum + e };
-            *top = if rises { new } else { *top };
-            // Where the largest is infinite it is the result.
-            *sum = if top.is_finite() { under } else { f64::from(u8::from(*top > 0.0)) };
-            let y = if top.is_finite() { *top + vmath::Real::log(*sum) } else { *top };
+            let y = add_exponential(top, sum, new);
             // SAFETY: as above.
             unsafe { out.set(at, T::from_f64(y)) };
         });
