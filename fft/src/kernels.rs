@@ -215,18 +215,64 @@ fn real<T: Real>(factor: f64) -> T {
     T::from_f64(factor).unwrap_or_else(T::one)
 }
 
+/// Real numbers as complex ones, each a pair of these.
+fn pairs<T: Real>(x: &[T]) -> &[Z<T>] {
+    // SAFETY: a complex number is its two parts, one after the other, and aligned as they are.
+    unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len() / 2) }
+}
+
+/// As [`pairs`], to be written.
+fn pairs_mut<T: Real>(x: &mut [T]) -> &mut [Z<T>] {
+    // SAFETY: as in `pairs`.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len() / 2) }
+}
+
 /// The first n/2 + 1 of `y[k] = factor · Σ x[j] exp(-2πi jk / n)`, for real x.
 pub(crate) fn from_real<T: Real>(x: &View, y: &View, dim: usize, factor: f64) -> Result<()>
 where
     Z<T>: Element,
 {
-    let n = Lines::new::<T>(x, dim)?.len();
-    if n == 0 {
+    let (from, to) = (Lines::new::<T>(x, dim)?, Lines::new::<Z<T>>(y, dim)?);
+    let (n, m, count) = (from.len(), to.len(), to.count());
+    if n == 0 || count == 0 {
         return Ok(());
     }
-    let plan = plans::from_real::<T>(n);
-    with_real_side::<T, Z<T>, T>((x, y, dim), factor, plan.get_scratch_len(), |line, made, scratch| {
-        plan.process_with_scratch(line, made, scratch)
+    let (plan, factor, even) = (plans::real::<T>(n, false), real::<T>(factor), n.is_multiple_of(2));
+    let lines = together(n, from.dense && to.dense).min(count);
+    let (pitch, gap) = (n + GAP, if to.dense { m } else { m + GAP });
+    let read = if from.dense { 0 } else { lines * pitch };
+    let copied = if to.dense { 0 } else { lines * gap };
+    let scratch = plan.fft.get_inplace_scratch_len().max(plan.fft.get_immutable_scratch_len());
+    let whole = if even { 0 } else { n };
+    let make = || Ok((zeros::<T>(read)?, zeros::<Z<T>>(copied)?, zeros::<Z<T>>(whole)?, zeros::<Z<T>>(scratch)?));
+    each((count, n, lines), make, |(reals, copies, whole, scratch), lines| {
+        let (given, step) = match from.dense {
+            true => (from.slice::<T>(lines.clone()), n),
+            false => {
+                from.read(lines.clone(), reals, pitch);
+                (&reals[..lines.len() * pitch], pitch)
+            }
+        };
+        let made = match to.dense {
+            // SAFETY: the output of the call; each line has one task.
+            true => unsafe { to.slice_mut::<Z<T>>(lines.clone()) },
+            false => &mut copies[..lines.len() * gap],
+        };
+        for (x, y) in given.chunks_exact(step).zip(made.chunks_exact_mut(gap)) {
+            if even {
+                plan.fft.process_immutable_with_scratch(pairs(&x[..n]), &mut y[..n / 2], scratch);
+                T::to_spectrum(&mut y[..m], &plan.roots, factor);
+            } else {
+                whole.iter_mut().zip(x).for_each(|(z, x)| *z = Z { re: *x, im: T::zero() });
+                plan.fft.process_with_scratch(whole, scratch);
+                y[..m].iter_mut().zip(&*whole).for_each(|(y, z)| *y = *z * factor);
+            }
+        }
+        if !to.dense {
+            // SAFETY: as above.
+            unsafe { to.write(lines, made, gap) };
+        }
+        Ok(())
     })
 }
 
@@ -236,57 +282,42 @@ pub(crate) fn to_real<T: Real>(y: &View, x: &View, dim: usize, factor: f64) -> R
 where
     Z<T>: Element,
 {
-    let (have, n) = (Lines::new::<Z<T>>(y, dim)?.len(), Lines::new::<T>(x, dim)?.len());
-    if n == 0 {
+    let (from, to) = (Lines::new::<Z<T>>(y, dim)?, Lines::new::<T>(x, dim)?);
+    let (m, n, count) = (from.len(), to.len(), to.count());
+    if n == 0 || count == 0 {
         return Ok(());
     }
-    if have != n / 2 + 1 {
-        return Err(Error::shape(format!("{have} numbers are not the half of a transform of {n}")));
+    if m != n / 2 + 1 {
+        return Err(Error::shape(format!("{m} numbers are not the half of a transform of {n}")));
     }
-    let plan = plans::to_real::<T>(n);
-    with_real_side::<Z<T>, T, T>((y, x, dim), factor, plan.get_scratch_len(), |line, made, scratch| {
-        line[0].im = T::zero();
-        if n.is_multiple_of(2) {
-            line[n / 2].im = T::zero();
-        }
-        plan.process_with_scratch(line, made, scratch)
-    })
-}
-
-/// Transforms of which one side is real: `transform(line, transformed line, scratch)` writes over the line, which is a copy.
-fn with_real_side<E, F, T>(
-    (x, y, dim): (&View, &View, usize),
-    factor: f64,
-    scratch: usize,
-    transform: impl Fn(&mut [E], &mut [F], &mut [Z<T>]) -> std::result::Result<(), realfft::FftError> + Sync,
-) -> Result<()>
-where
-    E: Element + Default,
-    F: Element + Default + Mul<T, Output = F>,
-    T: Real,
-{
-    let (from, to) = (Lines::new::<E>(x, dim)?, Lines::new::<F>(y, dim)?);
-    let (n, m, count) = (from.len(), to.len(), to.count());
-    if count == 0 {
-        return Ok(());
-    }
-    let factor = real::<T>(factor);
-    let lines = together(n.max(m), from.dense && to.dense).min(count);
-    let pitch = n + GAP;
-    let gap = if to.dense { m } else { m + GAP };
+    let (plan, factor, even) = (plans::real::<T>(n, true), real::<T>(factor), n.is_multiple_of(2));
+    let lines = together(n, from.dense && to.dense).min(count);
+    let (pitch, gap) = (m + GAP, if to.dense { n } else { n + GAP });
     let copied = if to.dense { 0 } else { lines * gap };
-    let make = || Ok((zeros::<E>(lines * pitch)?, zeros::<F>(copied)?, zeros::<Z<T>>(scratch)?));
-    each((count, n, lines), make, |(line, copies, scratch), lines| {
-        from.read(lines.clone(), line, pitch);
+    let scratch = plan.fft.get_inplace_scratch_len().max(plan.fft.get_immutable_scratch_len());
+    let whole = if even { 0 } else { n };
+    let make =
+        || Ok((zeros::<Z<T>>(lines * pitch)?, zeros::<T>(copied)?, zeros::<Z<T>>(whole)?, zeros::<Z<T>>(scratch)?));
+    each((count, n, lines), make, |(given, copies, whole, scratch), lines| {
+        from.read(lines.clone(), given, pitch);
         let made = match to.dense {
             // SAFETY: the output of the call; each line has one task.
-            true => unsafe { to.slice_mut::<F>(lines.clone()) },
+            true => unsafe { to.slice_mut::<T>(lines.clone()) },
             false => &mut copies[..lines.len() * gap],
         };
-        for (x, y) in line.chunks_exact_mut(pitch).zip(made.chunks_exact_mut(gap)) {
-            transform(&mut x[..n], &mut y[..m], scratch).map_err(|e| Error::argument(e.to_string()))?;
+        for (y, x) in given.chunks_exact_mut(pitch).zip(made.chunks_exact_mut(gap)) {
+            if even {
+                T::from_spectrum(&mut y[..m], &plan.roots, factor);
+                plan.fft.process_immutable_with_scratch(&y[..n / 2], pairs_mut(&mut x[..n]), scratch);
+            } else {
+                whole[0] = Z { re: y[0].re, im: T::zero() };
+                for k in 1..m {
+                    (whole[k], whole[n - k]) = (y[k], y[k].conj());
+                }
+                plan.fft.process_with_scratch(whole, scratch);
+                x[..n].iter_mut().zip(&*whole).for_each(|(x, z)| *x = z.re * factor);
+            }
         }
-        scale(made, factor);
         if !to.dense {
             // SAFETY: as above.
             unsafe { to.write(lines, made, gap) };

@@ -1,7 +1,8 @@
 //! The transforms that were planned: planning takes longer than a short transform, so the last ones are kept.
 
+use crate::halves;
 use oflow::kernels::Element;
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use rustfft::num_complex::Complex as Z;
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,22 +25,42 @@ pub(crate) enum TransformKind {
     ToReal,
 }
 
+/// A planned transform of which one side is real numbers. Those of an even length are taken in pairs for complex ones, so it is of half the
+/// length; of an odd length they are complex numbers without imaginary parts.
+pub(crate) struct RealPlan<T> {
+    pub(crate) fft: Arc<dyn Fft<T>>,
+    /// `exp(-2πi k / n)` for k from 1 to less than n / 4, of even lengths.
+    pub(crate) roots: Vec<Z<T>>,
+}
+
 /// A planned transform.
 #[derive(Clone)]
 enum FftPlan<T> {
     Complex(Arc<dyn Fft<T>>),
-    FromReal(Arc<dyn RealToComplex<T>>),
-    ToReal(Arc<dyn ComplexToReal<T>>),
+    Real(Arc<RealPlan<T>>),
 }
 
 impl<T: FftNum> FftPlan<T> {
     /// Planners remember every length and never forget one, so each plan is made by a planner of its own.
     fn make(kind: TransformKind, n: usize) -> FftPlan<T> {
+        let real = |inverse: bool| {
+            let even = n.is_multiple_of(2);
+            let len = if even { n / 2 } else { n };
+            let mut planner = FftPlanner::new();
+            let fft = if inverse { planner.plan_fft_inverse(len) } else { planner.plan_fft_forward(len) };
+            let root = |k: usize| {
+                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
+                let [re, im] = [cos, -sin].map(|x| T::from_f64(x).unwrap_or_else(T::zero));
+                Z { re, im }
+            };
+            let count = if even { (len - 1) / 2 } else { 0 };
+            FftPlan::Real(Arc::new(RealPlan { fft, roots: (1..=count).map(root).collect() }))
+        };
         match kind {
             TransformKind::Forward => FftPlan::Complex(FftPlanner::new().plan_fft_forward(n)),
             TransformKind::Inverse => FftPlan::Complex(FftPlanner::new().plan_fft_inverse(n)),
-            TransformKind::FromReal => FftPlan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
-            TransformKind::ToReal => FftPlan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
+            TransformKind::FromReal => real(false),
+            TransformKind::ToReal => real(true),
         }
     }
 }
@@ -74,11 +95,21 @@ impl<T: FftNum> Plans<T> {
 pub(crate) trait Real: FftNum + Element + Default {
     /// The plans of this process.
     fn plans() -> &'static Mutex<Plans<Self>>;
+    /// See [`halves::to_spectrum`].
+    fn to_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
+    /// See [`halves::from_spectrum`].
+    fn from_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
 }
 
 macro_rules! real {
-    ($($t:ty),*) => {$(
+    ($($t:ty: $to:ident $from:ident),*) => {$(
         impl Real for $t {
+            fn to_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self) {
+                halves::$to(z, roots, factor);
+            }
+            fn from_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self) {
+                halves::$from(z, roots, factor);
+            }
             fn plans() -> &'static Mutex<Plans<Self>> {
                 static PLANS: Mutex<Plans<$t>> = Mutex::new(Plans::new());
                 &PLANS
@@ -86,7 +117,7 @@ macro_rules! real {
         }
     )*};
 }
-real!(f32, f64);
+real!(f32: to_spectrum_f32 from_spectrum_f32, f64: to_spectrum_f64 from_spectrum_f64);
 
 fn plan<T: Real>(kind: TransformKind, n: usize) -> FftPlan<T> {
     T::plans().lock().unwrap_or_else(PoisonError::into_inner).get(kind, n)
@@ -96,23 +127,15 @@ fn plan<T: Real>(kind: TransformKind, n: usize) -> FftPlan<T> {
 pub(crate) fn complex<T: Real>(n: usize, inverse: bool) -> Arc<dyn Fft<T>> {
     match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n) {
         FftPlan::Complex(plan) => plan,
-        FftPlan::FromReal(_) | FftPlan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
+        FftPlan::Real(_) => unreachable!("a plan is of the kind that it is kept under"),
     }
 }
 
-/// A transform of real lines of length n.
-pub(crate) fn from_real<T: Real>(n: usize) -> Arc<dyn RealToComplex<T>> {
-    match plan(TransformKind::FromReal, n) {
-        FftPlan::FromReal(plan) => plan,
-        FftPlan::Complex(_) | FftPlan::ToReal(_) => unreachable!("a plan is of the kind that it is kept under"),
-    }
-}
-
-/// A transform to real lines of length n.
-pub(crate) fn to_real<T: Real>(n: usize) -> Arc<dyn ComplexToReal<T>> {
-    match plan(TransformKind::ToReal, n) {
-        FftPlan::ToReal(plan) => plan,
-        FftPlan::Complex(_) | FftPlan::FromReal(_) => unreachable!("a plan is of the kind that it is kept under"),
+/// A transform of real lines of length n, or to such.
+pub(crate) fn real<T: Real>(n: usize, inverse: bool) -> Arc<RealPlan<T>> {
+    match plan(if inverse { TransformKind::ToReal } else { TransformKind::FromReal }, n) {
+        FftPlan::Real(plan) => plan,
+        FftPlan::Complex(_) => unreachable!("a plan is of the kind that it is kept under"),
     }
 }
 
