@@ -10,6 +10,7 @@ mod blocks;
 mod compile;
 mod complex;
 mod computed;
+mod decided;
 mod joined;
 mod loops;
 mod maps;
@@ -22,6 +23,7 @@ use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, Complex, DType, KernelError, Result, Scalar, Strides, View};
 use compile::Compiler;
 pub(crate) use computed::Computed;
+use decided::decided;
 use joined::{Basic, Compare, Power};
 use loops::Lanes;
 use maps::Block;
@@ -84,8 +86,9 @@ struct Instruction {
     op: Op,
     operands: [u16; 4],
     dst: u16,
-    /// Whether it is a power with one exponent for all elements.
-    power: bool,
+    /// Whether an operand that is the same for all elements decides how it is computed: the exponent of a power, the condition of a
+    /// selection.
+    decided: bool,
     /// Whether a 0 of the second operand is an error: integers have no quotient by 0.
     divides: bool,
 }
@@ -389,19 +392,11 @@ impl Program {
                     execute(i, i.operands.map(|s| slots[s as usize]), register(i.dst as usize), step, operands.zero)
                 };
             }
-            let mut instructions: SmallVec<[Instruction; 8]> = SmallVec::new();
-            let instructions = match self.instructions.iter().any(|i| i.power) {
-                false => &self.instructions[..],
-                true => {
-                    // SAFETY: the register of an exponent for all elements was filled before.
-                    let exponent = |i: &Instruction| unsafe { slots[i.operands[1] as usize].read() };
-                    instructions.extend(self.instructions.iter().map(|i| match i.power {
-                        true => Instruction { op: T::power(exponent(i)).map_or(i.op, Op::Power), ..*i },
-                        false => *i,
-                    }));
-                    &instructions[..]
-                }
-            };
+            let decided = self.instructions.iter().any(|i| i.decided).then(|| {
+                // SAFETY: the registers of what is the same for all elements were filled before.
+                unsafe { decided(&self.instructions, &slots) }
+            });
+            let instructions = decided.as_deref().unwrap_or(&self.instructions);
             let mut repeated: SmallVec<[bool; MOST]> = SmallVec::new();
             for (i, (from, dtype)) in inputs() {
                 let same = way.repeats(i + 1);

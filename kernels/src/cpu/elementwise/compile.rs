@@ -184,8 +184,13 @@ impl Compiler {
             let (op, operands) = self.values[i];
             let slot = |o: usize| if o >= first { place[o - first] } else { o as u16 };
             let of_all = |o: usize| if o >= first { same[o - first] } else { o >= self.inputs };
-            let power = op == Op::Binary(BinaryOp::Pow) && of_all(operands[1]);
-            Instruction { op, operands: operands.map(slot), dst, divides: self.divides[i], power }
+            let decided = match op {
+                Op::Binary(BinaryOp::Pow) => of_all(operands[1]),
+                Op::Select => of_all(operands[0]),
+                Op::SelectBy(_) => of_all(operands[0]) && of_all(operands[1]),
+                _ => false,
+            };
+            Instruction { op, operands: operands.map(slot), dst, divides: self.divides[i], decided }
         };
         // Their temporaries are theirs for all chunks.
         for i in (0..final_value).filter(|i| same[*i]) {

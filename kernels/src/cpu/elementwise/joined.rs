@@ -55,20 +55,26 @@ impl Compare {
 /// Exponents whose powers are products, quotients or roots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Power {
+    One,
     Two,
     Three,
     Half,
+    MinusHalf,
     MinusOne,
+    MinusTwo,
 }
 
 impl Power {
     /// The exponent where it is one of these.
     pub(super) fn of_float(exponent: f64) -> Option<Power> {
         match exponent {
+            1.0 => Some(Power::One),
             2.0 => Some(Power::Two),
             3.0 => Some(Power::Three),
             0.5 => Some(Power::Half),
+            -0.5 => Some(Power::MinusHalf),
             -1.0 => Some(Power::MinusOne),
+            -2.0 => Some(Power::MinusTwo),
             _ => None,
         }
     }
@@ -128,6 +134,7 @@ pub(super) unsafe fn raised<T: Lane + Real>(power: Power, x: Block<T>) {
     // SAFETY: by the contract of this function.
     unsafe {
         match power {
+            Power::One => map1(x, |v| v),
             Power::Two => map1(x, |v| v * v),
             Power::Three => map1(x, |v| v * v * v),
             // The power of -0 is 0, and that of minus infinity is infinity.
@@ -135,7 +142,16 @@ pub(super) unsafe fn raised<T: Lane + Real>(power: Power, x: Block<T>) {
                 let root = v.sqrt() + T::ZERO;
                 if v == -T::INFINITY { T::INFINITY } else { root }
             }),
+            Power::MinusHalf => map1(x, |v| {
+                let inverse = T::ONE / (v.sqrt() + T::ZERO);
+                if v == -T::INFINITY { T::ZERO } else { inverse }
+            }),
             Power::MinusOne => map1(x, |v| T::ONE / v),
+            // The square of a large number would be infinite before its inverse is 0.
+            Power::MinusTwo => map1(x, |v| {
+                let inverse = T::ONE / v;
+                inverse * inverse
+            }),
         }
     }
 }

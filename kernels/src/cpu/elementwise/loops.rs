@@ -461,6 +461,7 @@ unsafe fn raised_i64(power: Power, x: Block<i64>) {
     // SAFETY: by the contract of this function.
     unsafe {
         match power {
+            Power::One => map1(x, |v| v),
             Power::Three => map1(x, |v| v.wrapping_mul(v).wrapping_mul(v)),
             _ => map1(x, |v| v.wrapping_mul(v)),
         }
@@ -497,6 +498,7 @@ impl Lanes for i64 {
     }
     fn power(exponent: Self) -> Option<Power> {
         match exponent {
+            1 => Some(Power::One),
             2 => Some(Power::Two),
             3 => Some(Power::Three),
             // Roots and quotients are no integers.
