@@ -184,6 +184,7 @@ pub(super) fn unbind(x: &Tensor, dim: i64, site: CallSite) -> Result<Vec<Tensor>
     let Some(n) = x.shape().get(d) else {
         return Err(named(Error::shape("a tensor without dims has no slices")));
     };
+    super::shape::few_enough(*n).map_err(&named)?;
     (0..*n).map(|i| Ok(super::shape::select(x, d as i64, i as i64, site)?.one_of_many())).collect()
 }
 

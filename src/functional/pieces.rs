@@ -305,6 +305,25 @@ pub(super) fn cartesian_prod(xs: &[&Tensor], site: CallSite) -> Result<Tensor> {
     })
 }
 
+/// How many choices of r out of n there are; none where that is no number of 128 bits.
+fn number_of_choices(n: u128, r: u128, with_replacement: bool) -> Option<u128> {
+    let n = match with_replacement {
+        true if n == 0 => return Some(u128::from(r == 0)),
+        true => n + r - u128::from(r > 0),
+        false => n,
+    };
+    if r > n {
+        return Some(0);
+    }
+    // Of many that are chosen, those that are not.
+    let few = r.min(n - r);
+    let mut count = 1u128;
+    for i in 0..few {
+        count = count.checked_mul(n - i)? / (i + 1);
+    }
+    Some(count)
+}
+
 pub(super) fn combinations(x: &Tensor, r: i64, with_replacement: bool, site: CallSite) -> Result<Tensor> {
     of_all("combinations", &[x], site, || {
         if x.ndim() != 1 {
@@ -314,11 +333,18 @@ pub(super) fn combinations(x: &Tensor, r: i64, with_replacement: bool, site: Cal
             return Err(Error::argument(format!("r is {r}: expected 0 or more")));
         }
         let n = x.numel();
+        let chosen = number_of_choices(n as u128, r as u128, with_replacement);
+        let places = chosen.and_then(|rows| usize::try_from(rows.checked_mul(r as u128)?).ok());
         let mut rows: Vec<i64> = vec![];
-        let mut row: Vec<usize> = (0..r as usize).map(|i| if with_replacement { 0 } else { i }).collect();
+        // A row is as long as all of them where there is one, and is not made where there is none.
+        if places.is_none_or(|places| rows.try_reserve_exact(places).is_err()) {
+            return Err(Error::memory(format!("out of memory: the choices of {r} out of {n}")));
+        }
+        let len = if places == Some(0) { 0 } else { r as usize };
+        let mut row: Vec<usize> = (0..len).map(|i| if with_replacement { 0 } else { i }).collect();
         // The greatest place that position i of a row can have.
         let last = |i: usize| if with_replacement { n.checked_sub(1) } else { (n + i).checked_sub(r as usize) };
-        let mut there = r > 0 && (0..row.len()).all(|i| last(i).is_some_and(|last| row[i] <= last));
+        let mut there = len > 0 && (0..row.len()).all(|i| last(i).is_some_and(|last| row[i] <= last));
         let mut count = 0usize;
         while there {
             rows.extend(row.iter().map(|p| *p as i64));

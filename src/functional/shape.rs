@@ -179,12 +179,24 @@ pub(super) fn split(x: &Tensor, size: i64, dim: i64, site: CallSite) -> Result<V
     parts(x, size, dim, "split", site)
 }
 
+/// Tensors that a call gives at most.
+const MOST_PARTS: usize = 1 << 20;
+
+/// An error where a call would give more tensors than memory is good for: a tensor of few numbers may have a dim of any size.
+pub(super) fn few_enough(parts: usize) -> Result<()> {
+    match parts <= MOST_PARTS {
+        true => Ok(()),
+        false => Err(Error::memory(format!("expected at most {MOST_PARTS} parts, each a tensor, not {parts}"))),
+    }
+}
+
 fn parts(x: &Tensor, size: i64, dim: i64, method: &str, site: CallSite) -> Result<Vec<Tensor>> {
     let named = in_method(method, x, site);
     let d = normalize_dim(dim, x.ndim()).map_err(&named)?;
     let n = x.shape().get(d).copied().unwrap_or(0) as i64;
     let at_least_one = || named(Error::argument("a part must have at least one element"));
     let step = usize::try_from(size).ok().filter(|s| *s > 0).ok_or_else(at_least_one)?;
+    few_enough((n as usize).div_ceil(step)).map_err(&named)?;
     let part = |s: i64| narrow(x, d as i64, s, size.min(n - s), site);
     (0..n.max(1)).step_by(step).map(|s| Ok(part(s)?.one_of_many())).collect()
 }

@@ -370,12 +370,31 @@ fn rectification(beta2: f64, second: f64, step: u64) -> Option<f64> {
 
 /// The product of NAdam's momenta up to a step. Below 1e-20 it is 0 beside 1, so that a long training does not multiply on.
 fn momenta(of: impl Fn(u64) -> f64, step: u64) -> f64 {
-    let mut product = 1.0;
-    for at in 1..=step {
+    // Momenta about 1 for longer than that are no training: what is left is taken as if they did not change.
+    const MOST: u64 = 1 << 20;
+    let mut product: f64 = 1.0;
+    for at in 1..=step.min(MOST) {
         product *= of(at);
         if product < 1e-20 {
             return 0.0;
         }
+        if !product.is_finite() {
+            return product;
+        }
     }
-    product
+    if step > MOST { product * of(step).powf((step - MOST) as f64) } else { product }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::momenta;
+
+    #[test]
+    fn momenta_of_any_number_of_steps_are_multiplied_in_bounded_time() {
+        assert_eq!(momenta(|_| 0.5, 3), 0.125);
+        assert_eq!(momenta(|_| 0.9, u64::MAX), 0.0);
+        assert_eq!(momenta(|_| 2.5, 1 << 62), f64::INFINITY);
+        assert_eq!(momenta(|_| 1.0, 1 << 62), 1.0);
+        assert!(momenta(|_| f64::NAN, 1 << 62).is_nan());
+    }
 }
