@@ -22,8 +22,11 @@ impl Number for f64 {
     const HALF: f64 = 0.5;
 }
 
+/// The numbers below the middle, the one there, and those above.
+type Parts<'a, T> = (&'a mut [Z<T>], Option<&'a mut Z<T>>, &'a mut [Z<T>]);
+
 /// The numbers k from 1 on and m - k, a pair for each root, and the one in the middle, if there is one.
-fn pairs<T>(z: &mut [Z<T>], roots: usize) -> (&mut [Z<T>], Option<&mut Z<T>>, &mut [Z<T>]) {
+fn pairs<T>(z: &mut [Z<T>], roots: usize) -> Parts<'_, T> {
     let m = z.len() - 1;
     let (low, rest) = z[1..m.max(1)].split_at_mut(roots);
     let (middle, high) = rest.split_at_mut(rest.len() - roots);
