@@ -8,9 +8,9 @@ from ._oflow import Number, Sbp, Tensor, float32
 from ._oflow import device as _device, dtype as _dtype, placement as _placement
 
 def c2c(x: Tensor, dim: builtins.int = -1, inverse: builtins.bool = False, factor: builtins.float = 1.0, *, out: Tensor | None = None) -> Tensor:
-    """The discrete Fourier transform along a dim, times a factor; without one also the inverse, which it is if `inverse`."""
+    """The discrete Fourier transform along a dim times `factor`; with `inverse` the inverse one, whose own factor of 1/n is not in it."""
 def c2r(y: Tensor, dim: builtins.int = -1, n: builtins.int = 1, factor: builtins.float = 1.0, *, out: Tensor | None = None) -> Tensor:
-    """The n real numbers whose Fourier transform along a dim has these first n/2 + 1 numbers, times n. Imaginary parts of numbers that are their own conjugates do not count. All are multiplied by a factor."""
+    """The n real numbers whose Fourier transform along a dim has these first n/2 + 1 numbers, times n. Imaginary parts of numbers that are their own conjugates do not count. All are multiplied by `factor`."""
 @overload
 def fft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The discrete Fourier transform along a dim."""
@@ -93,7 +93,7 @@ def irfftn(input: Tensor, s: builtins.int | Sequence[builtins.int] | None = None
 def istft(x: Tensor, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Tensor | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The signal of which these are the transforms of pieces: the inverse of stft."""
 def r2c(x: Tensor, dim: builtins.int = -1, factor: builtins.float = 1.0, *, out: Tensor | None = None) -> Tensor:
-    """The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim, times a factor; the others are their conjugates."""
+    """The first n/2 + 1 numbers of the Fourier transform of n real ones along a dim times `factor`; the others are their conjugates."""
 @overload
 def rfft(x: Tensor, n: builtins.int | None = None, dim: builtins.int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The first n/2 + 1 numbers of the transform of real ones."""
