@@ -114,10 +114,11 @@ impl<'a> Lines<'a> {
 const GRAIN: usize = 1 << 14;
 /// Elements of the lines that are worked on together, which stay in the second-level cache.
 const TOGETHER: usize = 1 << 14;
-/// Least lines of these where they are copied, if that is not more than the memory that is given: side by side, they fill cache lines.
+/// Lines that are copied together at least: elements of lines side by side share cache lines.
 const SIDE_BY_SIDE: usize = 32;
+/// Elements of the lines that are copied together at most, unless one line has more.
 const MOST_COPIED: usize = 1 << 19;
-/// Elements of lines side by side that are fetched before they are needed.
+/// How many elements of a line before it is needed an element is fetched, with those of the lines beside it.
 const ROWS_AHEAD: isize = 12;
 /// Elements between copied lines: those of lengths that are powers of two would share the places of a cache.
 const GAP: usize = 8;

@@ -146,8 +146,8 @@ impl<T: Field> Full<T> {
         self.q.iter_mut().for_each(|q| *q = q.conjugate());
         let adjoint = MatMut::from_row_major_slice_mut(&mut self.q, columns, rows);
         solve_upper_triangular_in_place(basis.get(..columns, ..), adjoint, Par::Seq);
-        // The norm of the pseudo-inverse is at least the inverse of the least singular value, that of the matrix at least the greatest.
-        // Rounding of the factors leaves out no value that is not below the last condition.
+        // The norm of the pseudo-inverse is at least the inverse of the least singular value, that of the matrix at least the greatest one. Values
+        // as small as the rounding errors of the factors are left to the singular value decomposition.
         let least = 1.0 / norm(&self.q);
         least.is_finite() && least > atol && least > (rtol.max(rows as f64 * f64::EPSILON)) * greatest
     }
