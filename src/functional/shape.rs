@@ -180,7 +180,7 @@ pub(super) fn split(x: &Tensor, size: i64, dim: i64, site: CallSite) -> Result<V
 }
 
 /// Tensors that a call gives at most.
-const MOST_PARTS: usize = 1 << 20;
+const MOST_PARTS: usize = 1 << 24;
 
 /// An error where a call would give more tensors than memory is good for: a tensor of few numbers may have a dim of any size.
 pub(super) fn few_enough(parts: usize) -> Result<()> {
