@@ -99,6 +99,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Nobody shall be told of this process who waits for another one; at worst somebody is.
         let _stays = self.file.set_len(0);
+        // To close the file is not enough: a process that another thread is just making has it open until its program begins.
+        let _released_when_closed = self.file.unlock();
     }
 }
 
@@ -177,6 +179,18 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// What a process that is just being made has open: the same file, until its program begins.
+    #[test]
+    fn a_lock_that_is_dropped_is_free_whoever_has_the_file_open() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("lock");
+        let Attempt::Taken(lock) = Lock::attempt(&path).unwrap() else { panic!("it is held") };
+        let child = lock.file.try_clone().unwrap();
+        drop(lock);
+        let Attempt::Taken(_lock) = Lock::attempt(&path).unwrap() else { panic!("it is held still") };
+        drop(child);
+    }
 
     #[test]
     fn one_process_has_it_and_the_others_are_told_who() {
