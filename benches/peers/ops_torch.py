@@ -16,7 +16,6 @@ reversed_, spread = torch.arange(1023, -1, -1).expand(4096, 1024), torch.randint
 turns = torch.arange(4096) % 64
 images = [16, 64, 56, 56]
 square, tall, heads = [1024, 1024], [4096, 1024], [8, 8, 512, 64]
-
 # name: (function, shapes of the inputs, dtype)
 CASES = {
     "svd [256,256]": (lambda x: torch.linalg.svd(x, full_matrices=False)[1], [[256, 256]], torch.float32),

@@ -1,15 +1,11 @@
 //! The pseudo-inverse.
 
-use crate::batch::{Field, Scratch, Source, batch_of, each, finite, with_wide, zeros};
+use crate::batch::{Field, Source, batch_of, by_rows, each, finite, with_wide, zeros};
+use crate::qr::Factors;
 use crate::rules::{DOMAIN, FIELDS, Words, cubes, matrices, split_batch, square};
 use crate::svd::Vectors;
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
-};
-use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
-use faer::{Conj, MatMut, MatRef, Par};
+use faer::{MatMut, MatRef, Par};
 use oflow::kernels::Dims;
 use oflow::ops::{DTypeRule, Grad, GradCtx, KernelCx, OpDef};
 use oflow::prelude::*;
@@ -54,23 +50,20 @@ pub(crate) fn pinv() -> Result<OpDef> {
 
 fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let batch = batch_of(cx)?;
-    let a = Source::<T>::new(cx.input(0)?, batch, false)?.mirrored(cx.bool("hermitian")?);
+    let hermitian = cx.bool("hermitian")?;
+    let a = Source::<T>::new(cx.input(0)?, batch, false)?.mirrored(hermitian);
     let (rows, columns) = (a.rows(), a.columns());
-    let k = rows.min(columns);
+    let (wide, long, k) = (rows < columns, rows.max(columns), rows.min(columns));
+    // Of no fewer rows than columns.
+    let tall = Source::<T>::new(cx.input(0)?, batch, false)?.mirrored(hermitian).transposed(wide);
     let (atol, rtol) = (cx.float("atol")?, cx.float("rtol")?);
-    let make = || Ok((Full::<T>::new(rows.max(columns), k)?, None));
+    let make = || Ok((Factors::<T>::new(long, k, k)?, None));
     each(cx, batch, &[6, rows, columns, k], make, |(full, vectors), i, [y]| {
-        a.read(i, &mut full.a);
-        if rows < columns {
-            full.transpose();
-        }
-        if full.solve(atol, rtol) {
-            // By rows, of the transposed matrix by columns.
-            match rows < columns {
+        tall.read(i, &mut full.a);
+        if solve(full, long, k, atol, rtol) {
+            match wide {
                 false => y.copy_from_slice(&full.q),
-                true => y.chunks_exact_mut(rows.max(1)).enumerate().for_each(|(c, row)| {
-                    row.iter_mut().enumerate().for_each(|(r, y)| *y = full.q[r * columns + c]);
-                }),
+                true => by_rows(rows, y, |c, r| full.q[r * columns + c]),
             }
             return Ok(());
         }
@@ -93,64 +86,21 @@ fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     })
 }
 
-/// The pseudo-inverse of a matrix without a singular value that counts as zero, which needs no singular values: of `A = Q R`, it is
-/// `R⁻¹ Qᴴ`.
-struct Full<T> {
-    rows: usize,
-    columns: usize,
-    block: usize,
-    /// The matrix by columns, of no fewer rows than columns.
-    a: Vec<T>,
-    factors: Vec<T>,
-    /// The pseudo-inverse by rows.
-    q: Vec<T>,
-    scratch: Scratch,
-}
-
-impl<T: Field> Full<T> {
-    fn new(rows: usize, columns: usize) -> Result<Full<T>> {
-        let block = recommended_block_size::<T>(rows, columns);
-        let need = qr_in_place_scratch::<T>(rows, columns, block, Par::Seq, Default::default());
-        let scratch = Scratch::new(need.or(apply_scratch::<T>(rows, block, columns)))?;
-        let (a, q) = (zeros(rows * columns)?, zeros(rows * columns)?);
-        Ok(Full { rows, columns, block, a, factors: zeros(block * columns)?, q, scratch })
+/// Computes the pseudo-inverse of the matrix of `w`, of no fewer rows than columns, by rows in the place of Q, and says whether it holds: where
+/// no singular value counts as zero it is `R⁻¹ Qᴴ`, which needs none of them.
+fn solve<T: Field>(w: &mut Factors<T>, rows: usize, columns: usize, atol: f64, rtol: f64) -> bool {
+    if columns == 0 || !finite(&w.a) {
+        return false;
     }
-
-    /// Transposes the matrix, of fewer rows than columns, which was read into `a`.
-    fn transpose(&mut self) {
-        // The larger size is that of the columns still.
-        let (rows, columns) = (self.columns, self.rows);
-        for c in 0..columns {
-            for r in 0..rows {
-                self.q[r * columns + c] = self.a[c * rows + r];
-            }
-        }
-        std::mem::swap(&mut self.a, &mut self.q);
-    }
-
-    /// Computes it; whether all singular values count, by bounds of the least and the greatest one, so that it holds.
-    fn solve(&mut self, atol: f64, rtol: f64) -> bool {
-        let (rows, columns) = (self.rows, self.columns);
-        if columns == 0 || !finite(&self.a) {
-            return false;
-        }
-        let greatest = norm(&self.a);
-        let mut factors = MatMut::from_column_major_slice_mut(&mut self.factors, self.block, columns);
-        let m = MatMut::from_column_major_slice_mut(&mut self.a, rows, columns);
-        qr_in_place(m, factors.as_mut(), Par::Seq, self.scratch.stack(), Default::default());
-        self.q.fill(T::zero());
-        self.q.iter_mut().step_by(rows + 1).take(columns).for_each(|x| *x = T::one());
-        let basis = MatRef::from_column_major_slice(&self.a, rows, columns);
-        let q = MatMut::from_column_major_slice_mut(&mut self.q, rows, columns);
-        apply(basis, factors.as_ref(), Conj::No, q, Par::Seq, self.scratch.stack());
-        self.q.iter_mut().for_each(|q| *q = q.conjugate());
-        let adjoint = MatMut::from_row_major_slice_mut(&mut self.q, columns, rows);
-        solve_upper_triangular_in_place(basis.get(..columns, ..), adjoint, Par::Seq);
-        // The norm of the pseudo-inverse is at least the inverse of the least singular value, that of the matrix at least the greatest one. Values
-        // as small as the rounding errors of the factors are left to the singular value decomposition.
-        let least = 1.0 / norm(&self.q);
-        least.is_finite() && least > atol && least > (rtol.max(rows as f64 * f64::EPSILON)) * greatest
-    }
+    let greatest = norm(&w.a);
+    w.decompose();
+    w.q.iter_mut().for_each(|q| *q = q.conjugate());
+    let r = MatRef::from_column_major_slice(&w.a, rows, columns).get(..columns, ..);
+    solve_upper_triangular_in_place(r, MatMut::from_row_major_slice_mut(&mut w.q, columns, rows), Par::Seq);
+    // The norm of the pseudo-inverse is at least the inverse of the least singular value, that of the matrix at least the greatest one. Values
+    // as small as the rounding errors of the factors are left to the singular value decomposition.
+    let least = 1.0 / norm(&w.q);
+    least.is_finite() && least > atol && least > (rtol.max(rows as f64 * f64::EPSILON)) * greatest
 }
 
 /// The root of the sum of squares.

@@ -1,6 +1,6 @@
 //! The QR decomposition.
 
-use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, zeros};
+use crate::batch::{Field, Scratch, Source, batch_of, by_rows, each, finite, room, zeros};
 use crate::reflections::{factorize, multiply};
 use crate::rules::{DOMAIN, FIELDS, Triangular, Words, cubes, matrices, split_batch};
 use faer::linalg::householder::{
@@ -72,41 +72,62 @@ fn kernel<T: Field>(cx: &KernelCx<'_>) -> Result<()> {
     let a = Source::<T>::new(cx.input(0)?, batch, false)?;
     let (rows, columns) = (a.rows(), a.columns());
     let width = width(cx.str("mode")?, rows, columns)?;
-    let (size, block) = (rows.min(columns), recommended_block_size::<T>(rows, columns));
-    let need = qr_in_place_scratch::<T>(rows, columns, block, Par::Seq, Default::default());
-    struct Work<T> {
-        a: Vec<T>,
-        factors: Vec<T>,
-        q: Vec<T>,
-        scratch: Scratch,
-    }
-    let make = || {
-        let scratch = Scratch::new(need.or(apply_scratch::<T>(rows, block, width)))?;
-        Ok(Work { a: a.room()?, factors: zeros(block * size)?, q: zeros(rows * width)?, scratch })
-    };
-    each(cx, batch, &[4, rows, columns, size], make, |w, i, [q, r]| {
+    let make = || Factors::<T>::new(rows, columns, width);
+    each(cx, batch, &[4, rows, columns, rows.min(columns)], make, |w, i, [q, r]| {
         a.read(i, &mut w.a);
         if !finite(&w.a) {
             q.fill(T::real(f64::NAN));
             r.fill(T::real(f64::NAN));
             return Ok(());
         }
-        let mut factors = MatMut::from_column_major_slice_mut(&mut w.factors, block, size);
-        let m = MatMut::from_column_major_slice_mut(&mut w.a, rows, columns);
-        if size > 0 {
-            qr_in_place(m, factors.as_mut(), Par::Seq, w.scratch.stack(), Default::default());
-        }
-        w.q.fill(T::zero());
-        w.q.iter_mut().step_by(rows + 1).take(width).for_each(|x| *x = T::one());
-        if size > 0 {
-            let basis = MatRef::from_column_major_slice(&w.a[..rows * size], rows, size);
-            let identity = MatMut::from_column_major_slice_mut(&mut w.q, rows, width);
-            apply(basis, factors.as_ref(), Conj::No, identity, Par::Seq, w.scratch.stack());
-        }
+        w.decompose();
         by_rows(width, q, |row, col| w.q[col * rows + row]);
         by_rows(columns, r, |row, col| if row <= col { w.a[col * rows + row] } else { T::zero() });
         Ok(())
     })
+}
+
+/// The factors Q and R of a matrix, and what it takes to find them.
+pub(crate) struct Factors<T> {
+    rows: usize,
+    columns: usize,
+    /// Columns of Q.
+    width: usize,
+    block: usize,
+    /// The matrix by columns; once decomposed R, and below its diagonal the reflections.
+    pub(crate) a: Vec<T>,
+    reflections: Vec<T>,
+    /// Q by columns.
+    pub(crate) q: Vec<T>,
+    scratch: Scratch,
+}
+
+impl<T: Field> Factors<T> {
+    /// Room for those of a matrix, with so many columns of Q.
+    pub(crate) fn new(rows: usize, columns: usize, width: usize) -> Result<Factors<T>> {
+        let (size, block) = (rows.min(columns), recommended_block_size::<T>(rows, columns));
+        let need = qr_in_place_scratch::<T>(rows, columns, block, Par::Seq, Default::default());
+        let scratch = Scratch::new(need.or(apply_scratch::<T>(rows, block, width)))?;
+        let (a, reflections, q) = (room(rows * columns)?, zeros(block * size)?, zeros(rows * width)?);
+        Ok(Factors { rows, columns, width, block, a, reflections, q, scratch })
+    }
+
+    /// Decomposes the matrix that `a` has, of finite numbers.
+    pub(crate) fn decompose(&mut self) {
+        let (rows, columns, size) = (self.rows, self.columns, self.rows.min(self.columns));
+        let mut factors = MatMut::from_column_major_slice_mut(&mut self.reflections, self.block, size);
+        let m = MatMut::from_column_major_slice_mut(&mut self.a, rows, columns);
+        if size > 0 {
+            qr_in_place(m, factors.as_mut(), Par::Seq, self.scratch.stack(), Default::default());
+        }
+        self.q.fill(T::zero());
+        self.q.iter_mut().step_by(rows + 1).take(self.width).for_each(|x| *x = T::one());
+        if size > 0 {
+            let basis = MatRef::from_column_major_slice(&self.a[..rows * size], rows, size);
+            let identity = MatMut::from_column_major_slice_mut(&mut self.q, rows, self.width);
+            apply(basis, factors.as_ref(), Conj::No, identity, Par::Seq, self.scratch.stack());
+        }
+    }
 }
 
 /// Of complex matrices the phases of Q and R are those of LAPACK too, so that gradients are PyTorch's: by its reflections, which differ

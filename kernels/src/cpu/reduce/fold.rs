@@ -277,7 +277,7 @@ fn side_by_side<S: Lane, F: Fold, P: Foldable, const G: usize>(x: &[S]) -> [P; V
     lanes
 }
 
-/// Folds a run from each start, over several runs at a time: the last steps of one need not wait for those of another.
+/// Folds a run from each start.
 ///
 /// # Safety
 /// `n` elements with `stride` are readable from each start.
