@@ -23,4 +23,4 @@ pub mod tree;
 pub use error::{CallSite, Error, ErrorKind, Place, Result};
 pub use guard_stack::GuardStack;
 pub use random::Random;
-pub use split::shard_range;
+pub use split::{shard_range, shards_within};

@@ -587,9 +587,9 @@ class Tensor:
         """The tensor, with dims of size 1 in front up to two."""
     def atleast_3d(self) -> Tensor:
         """The tensor, with dims of size 1 up to three: around a dim, behind two."""
-    def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
+    def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None, gather_limit: builtins.int = 268435456) -> Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
-    def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
+    def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, gather_limit: builtins.int = 268435456, *, scale: builtins.float) -> _DqDkDv:
         """Gradients of attention, from its inputs and results."""
     def attention_parts(self, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _OutLse:
         """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
@@ -2565,6 +2565,12 @@ class Tensor:
     @overload
     def result_type(self, scalar: Number) -> _dtype:
         """The dtype that a sum of a tensor and a number has."""
+    def ring_attention_return(self, keys: builtins.int, turn: builtins.int, queries: builtins.int, causal: builtins.bool = False) -> Tensor:
+        """What the pieces of a turn of ring attention give to each of the `keys`: those of part j are in piece (j + turn) mod parts. 0 for keys that no query of the turn sees."""
+    def ring_attention_step(self, k: Tensor, v: Tensor, parts: builtins.int, turn: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _OutLse:
+        """One turn of ring attention: the sequences are cut into `parts` balanced parts, and part i of the queries sees part (i - turn) mod parts of the keys alone. A query that sees nothing gives 0, and minus infinity as the logarithm of its sum. No gradient: `attention`, which is made of such turns, has it."""
+    def ring_attention_step_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, parts: builtins.int, turn: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
+        """Gradients of one turn of ring attention, from the results of all turns. Piece i of `dk` and `dv`, which have a leading dim of `parts`, is what part i of the queries gives to the keys that it meets; pieces are as long as the longest part, with zeros at the end."""
     def rms_norm(self, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None) -> Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> _DxDweight:
@@ -4001,9 +4007,9 @@ def atleast_3d(xs: Sequence[Tensor], *, out: Sequence[Tensor] | None = None) -> 
     """Each of the tensors, with dims of size 1 up to three."""
 @overload
 def atleast_3d(*xs: Tensor, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]: ...
-def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None, out: Tensor | None = None) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None, gather_limit: builtins.int = 268435456, out: Tensor | None = None) -> Tensor:
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T."""
-def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
+def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, gather_limit: builtins.int = 268435456, *, scale: builtins.float) -> _DqDkDv:
     """Gradients of attention, from its inputs and results."""
 def attention_parts(q: Tensor, k: Tensor, v: Tensor, parts: builtins.int, causal: builtins.bool = False, *, scale: builtins.float, out: Sequence[Tensor] | None = None) -> _OutLse:
     """Attention with each of `parts` balanced parts of the keys alone: what ranks that hold such parts compute. A part of which a query sees nothing gives 0, and minus infinity as the logarithm of its sum. Only `out` has a gradient."""
@@ -6707,6 +6713,12 @@ def result_type(scalar: Number, tensor: Tensor) -> _dtype:
 @overload
 def result_type(scalar1: Number, scalar2: Number) -> _dtype:
     """The dtype that a sum of two numbers has."""
+def ring_attention_return(x: Tensor, keys: builtins.int, turn: builtins.int, queries: builtins.int, causal: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """What the pieces of a turn of ring attention give to each of the `keys`: those of part j are in piece (j + turn) mod parts. 0 for keys that no query of the turn sees."""
+def ring_attention_step(q: Tensor, k: Tensor, v: Tensor, parts: builtins.int, turn: builtins.int, causal: builtins.bool = False, *, scale: builtins.float, out: Sequence[Tensor] | None = None) -> _OutLse:
+    """One turn of ring attention: the sequences are cut into `parts` balanced parts, and part i of the queries sees part (i - turn) mod parts of the keys alone. A query that sees nothing gives 0, and minus infinity as the logarithm of its sum. No gradient: `attention`, which is made of such turns, has it."""
+def ring_attention_step_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, parts: builtins.int, turn: builtins.int, causal: builtins.bool = False, *, scale: builtins.float) -> _DqDkDv:
+    """Gradients of one turn of ring attention, from the results of all turns. Piece i of `dk` and `dv`, which have a leading dim of `parts`, is what part i of the queries gives to the keys that it meets; pieces are as long as the longest part, with zeros at the end."""
 @overload
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float | None = None, *, axes: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square; it is the distance from 1 to the next number of x's dtype, for halves of f32, unless given."""

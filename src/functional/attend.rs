@@ -4,7 +4,7 @@ use super::{create, invoke1, op};
 use crate::context::{inner_calls, set_autocast};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Target;
-use crate::ops::{AttrValue, Autocast};
+use crate::ops::{AttrValue, Autocast, GATHER_LIMIT};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -84,7 +84,7 @@ pub(super) fn scaled_dot_product_attention(
     }
     let lead = |t: &Tensor| t.shape()[..t.ndim() - 2].to_vec();
     if mask.is_none() && dropout_p == 0.0 && lead(q) == lead(&k) && lead(q) == lead(&v) && q.ndim() == 4 {
-        return super::nn::attention(q, &k, &v, causal, Some(scale), site);
+        return super::nn::attention(q, &k, &v, causal, Some(scale), GATHER_LIMIT, site);
     }
     let inner = inner_calls();
     let weights = weights_of(q, &k, mask, scale, dropout_p, causal, site)?;

@@ -38,7 +38,7 @@ functions! {
     "rms_norm(Tensor x, Tensor? weight, Float? eps, *, Int? axes) -> Tensor" = rms_norm;
     /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
     /// `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T.
-    "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor" = attention;
+    "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale, Int gather_limit=268435456) -> Tensor" = attention;
 }
 
 /// The product of two tensors of at least 2 dims.
@@ -152,10 +152,11 @@ pub(super) fn attention(
     v: &Tensor,
     causal: bool,
     scale: Option<f64>,
+    gather_limit: i64,
     site: CallSite,
 ) -> Result<Tensor> {
     let d = q.shape().last().copied().unwrap_or(1).max(1);
     let scale = scale.unwrap_or(1.0 / (d as f64).sqrt());
-    let (attrs, runtime) = (smallvec![causal.into()], smallvec![scale.into()]);
+    let (attrs, runtime) = (smallvec![causal.into(), gather_limit.into()], smallvec![scale.into()]);
     Ok(invoke(op!("attention"), &[Some(q), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
 }

@@ -76,7 +76,7 @@ pub(crate) use def::{NdInferFn, ViewFn};
 pub(crate) use derive::lookup_derived;
 pub use derive::{DerivedArgs, Numbers, derived_args, derived_grad_op};
 pub use dtype_lowering::{ByDTypeFn, DTypeLowering};
-pub(crate) use families::{Diagonal, builtin, chain_of, quantised, reads_chain, roll};
+pub(crate) use families::{Diagonal, GATHER_LIMIT, Turn, builtin, chain_of, quantised, reads_chain, roll};
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};

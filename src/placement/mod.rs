@@ -8,4 +8,4 @@ mod mesh;
 
 pub use device::Device;
 pub use mesh::{AxisRef, MeshAxis, Placement, Rank};
-pub use oflow_base::shard_range;
+pub use oflow_base::{shard_range, shards_within};

@@ -13,8 +13,20 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// Ops without a counterpart there: the numbers of random ops are ours alone (`tests/builtin_ops/rng.rs` and the kernels' tests hold
-/// them to their distributions), and what takes a quantised tensor (`tests/builtin_ops/dtypes/quantized.rs`).
-const OURS_ALONE: &[&str] = &["rand", "randn", "bernoulli", "randint", "dropout", "int_repr", "attention_parts"];
+/// them to their distributions), what takes a quantised tensor (`tests/builtin_ops/dtypes/quantized.rs`), and the parts of attention
+/// (`tests/tensors/global/attention_split.rs`).
+const OURS_ALONE: &[&str] = &[
+    "rand",
+    "randn",
+    "bernoulli",
+    "randint",
+    "dropout",
+    "int_repr",
+    "attention_parts",
+    "ring_attention_step",
+    "ring_attention_step_grad",
+    "ring_attention_return",
+];
 
 fn run(op: &'static Op, attrs: &Json, inputs: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
     let given: Vec<(&str, AttrValue)> = attrs

@@ -15,7 +15,7 @@ if os.environ.get("PYTHONHASHSEED") != "0":
 
 import torch
 
-from . import modules, ops, optimizers, page
+from . import compared, modules, ops, optimizers, page
 from .isolated import outcomes
 from .lists import Lists
 from .values import Giver
@@ -43,6 +43,7 @@ def part_jobs(part, options):
     """Triples of key, groups of samples and whether it is there."""
     dtypes = options.dtypes.split(",")
     if part == "ops":
+        compared.in_parts = bool(options.sbp)
         runner = ops.Ops(Giver(options.sbp), options.limit)
         for op in ops.selected(options.only):
             groups = ops.jobs(op, dtypes, runner, not options.no_gradients, not (options.no_forms or options.sbp), options.errors)

@@ -44,10 +44,21 @@ pub struct RmsNormOptions {
 }
 
 /// Options of [`Tensor::attention_with`](crate::Tensor::attention_with).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AttentionOptions {
     /// `Float? scale`. Not given by default.
     pub scale: Option<f64>,
+    /// `Int gather_limit=268435456`. `268435456` by default.
+    pub gather_limit: i64,
+}
+
+impl Default for AttentionOptions {
+    fn default() -> AttentionOptions {
+        AttentionOptions {
+            scale: None,
+            gather_limit: 268435456,
+        }
+    }
 }
 
 /// Options of [`Tensor::interpolate_with`](crate::Tensor::interpolate_with).
@@ -403,11 +414,11 @@ impl Tensor {
     /// `scale` is 1 / √D unless given. Memory is linear in T; a derivative of second order takes memory quadratic in T.
     ///
     /// ```text
-    /// attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor
+    /// attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale, Int gather_limit=268435456) -> Tensor
     /// ```
     #[track_caller]
     pub fn attention(&self, k: &Tensor, v: &Tensor, causal: bool) -> Result<Tensor> {
-        super::super::nn::attention(self, k, v, causal, None, CallSite::here())
+        super::super::nn::attention(self, k, v, causal, None, 268435456, CallSite::here())
     }
 
     /// [`Tensor::attention`](crate::Tensor::attention) with its options.
@@ -419,7 +430,7 @@ impl Tensor {
         causal: bool,
         options: &crate::functional::AttentionOptions,
     ) -> Result<Tensor> {
-        super::super::nn::attention(self, k, v, causal, options.scale, CallSite::here())
+        super::super::nn::attention(self, k, v, causal, options.scale, options.gather_limit, CallSite::here())
     }
 
     /// Batch normalisation: each channel (dim 1 of `[batch, channels, …]`) is normalised to mean 0 and variance 1, multiplied by `weight`
@@ -1431,7 +1442,7 @@ impl Tensor {
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::layer_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.float(3)?, b.int(4).ok(), b.site)?])),
     ("rms_norm(Tensor x, Tensor? weight, Float? eps, *, Int? axes) -> Tensor", |b| Ok(vec![super::super::nn::rms_norm(b.given(0)?, b.tensor(1), b.float(2).ok(), b.int(3).ok(), b.site)?])),
-    ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.site)?])),
+    ("attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale, Int gather_limit=268435456) -> Tensor", |b| Ok(vec![super::super::nn::attention(b.given(0)?, b.given(1)?, b.given(2)?, b.bool(3)?, b.float(4).ok(), b.int(5)?, b.site)?])),
     ("batch_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool training=false, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::batch_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),
     ("group_norm(Tensor x, Int num_groups, Tensor? weight, Tensor? bias, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::group_norm(b.given(0)?, b.int(1)?, b.tensor(2), b.tensor(3), b.float(4)?, b.site)?])),
     ("instance_norm(Tensor x, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias, Bool use_input_stats=true, Float momentum=0.1, Float eps=1e-5) -> Tensor", |b| Ok(vec![super::super::channels::instance_norm(b.given(0)?, b.tensor(1), b.tensor(2), b.tensor(3), b.tensor(4), b.bool(5)?, b.float(6)?, b.float(7)?, b.site)?])),

@@ -13,9 +13,10 @@ fn matmul(g: &mut dyn GradCtx, a: (Value, bool), b: (Value, bool)) -> Result<Val
     g.call("matmul", &[a.0, b.0], &[("transpose_a", a.1.into()), ("transpose_b", b.1.into())])
 }
 
-/// Sum over the last dim, kept.
+/// Sum over the last dim, kept. It is complete: a product with rows would be longer, and a part of a sum times infinity may be NaN.
 fn row_sum(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
-    g.call("sum", &[v], &[("dims", AttrValue::from([-1i64])), ("keepdim", true.into())])
+    let sum = g.call("sum", &[v], &[("dims", AttrValue::from([-1i64])), ("keepdim", true.into())])?;
+    g.emitter().reduce_partials(sum)
 }
 
 /// A number for each query, beside the weights.
@@ -74,7 +75,8 @@ pub(super) fn gradient(g: &mut dyn GradCtx) -> Result<()> {
     let (mut of_out, mut of_lse) = ([None; 2], [None; 2]);
     if let Some(dout) = g.grad(0) {
         let (v, out) = (g.input(2)?, g.output(0)?);
-        let attrs = [("causal", g.attr("causal")?), ("scale", g.attr("scale")?)];
+        let attrs = ["causal", "gather_limit", "scale"].map(|name| g.attr(name).map(|value| (name, value)));
+        let attrs = attrs.into_iter().collect::<Result<Vec<_>>>()?;
         let all = g.emit("attention_grad", &[dout, q, k, v, out, lse].map(Some), &attrs)?;
         of_out = [Some(all[0]), Some(all[1])];
         if g.needs(2) {

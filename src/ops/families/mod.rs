@@ -13,6 +13,7 @@ use crate::sbp::{ReduceOp, Sbp, Signature};
 pub(crate) use fused::{chain_of, reads_chain};
 use oflow_kernels::DType;
 pub(crate) use quantize::quantised;
+pub(crate) use ring_attention::{GATHER_LIMIT, Turn};
 pub(crate) use shape::Diagonal;
 
 /// Declares the families and the order of `oflow ops`: the subject of a family's ops, and its file.
@@ -61,6 +62,7 @@ families! {
     "Networks": mod loss;
     "Losses": mod pointwise_loss;
     "Networks": mod attention;
+    "Networks": mod ring_attention;
     "Networks": mod rotary;
     "Shapes": mod reshape;
     "Shapes": mod shape;

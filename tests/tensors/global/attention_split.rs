@@ -20,6 +20,11 @@ fn drawn(draw: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| draw.below(25) as f32 / 8.0 - 1.5).collect()
 }
 
+/// Keys and values of any size go round the ranks, or none do.
+fn options(scale: Option<f64>, ring: bool) -> AttentionOptions {
+    AttentionOptions { scale, gather_limit: if ring { 0 } else { i64::MAX } }
+}
+
 /// A call: sizes, values of q, k, v and of the result's gradient, and how they are laid out on each mesh axis.
 #[derive(Debug)]
 struct Call {
@@ -28,6 +33,8 @@ struct Call {
     layouts: [[Sbp; 2]; 3],
     causal: bool,
     scale: f64,
+    /// Whether keys and values that would be gathered go round the ranks instead.
+    ring: bool,
     dtype: DType,
 }
 
@@ -46,7 +53,7 @@ impl Call {
         let layouts = [(); 3].map(|()| [(); 2].map(|()| each[d.below(each.len())]));
         // Sums of large scores overflow, if nobody takes their maximum away.
         let scale = [0.5, -0.5, 200.0][d.below(if dtype == DType::F32 { 3 } else { 2 })];
-        Call { shapes, values, layouts, causal: d.below(3) > 0, scale, dtype }
+        Call { shapes, values, layouts, causal: d.below(3) > 0, scale, ring: d.below(2) > 0, dtype }
     }
 
     /// The result, and the gradients of q, k and v.
@@ -60,7 +67,7 @@ impl Call {
             let sbp: NdSbp = layout[..mesh.axes()].iter().copied().collect();
             leaves.push(put(i, sbp, self.dtype)?.requires_grad_(true)?);
         }
-        let options = AttentionOptions { scale: Some(self.scale) };
+        let options = options(Some(self.scale), self.ring);
         let out = leaves[0].attention_with(&leaves[1], &leaves[2], self.causal, &options)?;
         let loss = out.cast(DType::F32)?.mul(&put(3, whole, DType::F32)?)?.sum(())?;
         loss.backward()?;
@@ -108,7 +115,7 @@ fn random_calls_in_bf16() {
 }
 
 /// The gradient of the squared norms of all gradients.
-fn second(mesh: &Placement, layouts: [Sbp; 3], times: [usize; 2], causal: bool) -> Result<Vec<Vec<f64>>> {
+fn second(mesh: &Placement, layouts: [Sbp; 3], times: [usize; 2], causal: bool, ring: bool) -> Result<Vec<Vec<f64>>> {
     let mut d = Random::new(3);
     let mut leaves = vec![];
     for (sbp, t) in layouts.into_iter().zip([times[0], times[1], times[1]]) {
@@ -116,7 +123,7 @@ fn second(mesh: &Placement, layouts: [Sbp; 3], times: [usize; 2], causal: bool) 
         let sbp: NdSbp = [sbp].into_iter().collect();
         leaves.push(from_vec(values, [1, 2, t, 3], (mesh, sbp))?.requires_grad_(true)?);
     }
-    let out = leaves[0].attention(&leaves[1], &leaves[2], causal)?;
+    let out = leaves[0].attention_with(&leaves[1], &leaves[2], causal, &options(None, ring))?;
     let keep = BackwardOptions { create_graph: true, ..Default::default() };
     let firsts = grad([out.tanh()?.sum(())?], &leaves, &keep)?;
     let norms: Vec<Tensor> = firsts.iter().flatten().map(|g| g.square()?.sum(())).collect::<Result<_>>()?;
@@ -132,10 +139,10 @@ fn second(mesh: &Placement, layouts: [Sbp; 3], times: [usize; 2], causal: bool) 
 fn second_derivatives_of_split_sequences() {
     let (b, t) = (Sbp::Broadcast, Sbp::Split(2));
     for (times, causal) in [([5, 5], true), ([5, 5], false), ([2, 7], true), ([7, 2], true)] {
-        let want = oflow::run_ranks(1, |_| second(&mesh(&[1])?, [b, b, b], times, causal)).unwrap().remove(0);
+        let want = oflow::run_ranks(1, |_| second(&mesh(&[1])?, [b, b, b], times, causal, false)).unwrap().remove(0);
         for n in [2, 3] {
-            for layouts in [[t, b, b], [b, t, t], [t, t, t]] {
-                for have in oflow::run_ranks(n, |_| second(&mesh(&[n])?, layouts, times, causal)).unwrap() {
+            for (layouts, ring) in [([t, b, b], false), ([b, t, t], false), ([t, t, t], false), ([t, t, t], true)] {
+                for have in oflow::run_ranks(n, |_| second(&mesh(&[n])?, layouts, times, causal, ring)).unwrap() {
                     for (h, w) in have.iter().flatten().zip(want.iter().flatten()) {
                         let off = (h - w).abs();
                         assert!(off <= 1e-10, "{layouts:?} on {n} ranks, {times:?}: {h} instead of {w}");
@@ -148,11 +155,21 @@ fn second_derivatives_of_split_sequences() {
 
 /// What a call of attention with these layouts did: its signature, and the bytes that all boxings forward sent.
 fn forward(world: usize, heads: usize, layouts: [Sbp; 3], times: [usize; 2], causal: bool) -> (String, u64) {
+    forward_with(world, heads, layouts, times, (causal, false))
+}
+
+fn forward_with(
+    world: usize,
+    heads: usize,
+    layouts: [Sbp; 3],
+    times: [usize; 2],
+    (causal, ring): (bool, bool),
+) -> (String, u64) {
     let run = |mesh: &Placement| {
         let put = |s: Sbp, t: usize| randn([1, heads, t, 16], (mesh, [s].into_iter().collect::<NdSbp>()));
         let (q, k, v) = (put(layouts[0], times[0])?, put(layouts[1], times[1])?, put(layouts[2], times[1])?);
         oflow::take_comm_trace();
-        let (out, called) = list_called(|| q.attention(&k, &v, causal));
+        let (out, called) = list_called(|| q.attention_with(&k, &v, causal, &options(None, ring)));
         out?;
         let sent = oflow::take_comm_trace().iter().map(|r| r.bytes_sent()).sum::<u64>();
         Ok((called[0].signature.to_string(), sent))
@@ -193,6 +210,50 @@ fn what_moves_forward() {
 }
 
 #[test]
+fn keys_go_round_where_gathering_takes_too_much() {
+    let t = Sbp::Split(2);
+    let ring = "[S(2)], [S(2)], [S(2)] -> [S(2)], [S(2)] (lowered)";
+    for world in [2u64, 3, 4] {
+        // Each rank receives the parts of all others, and where the call is causal of those before it.
+        let keys = |count: u64| 2 * count * 16 * 4;
+        let all = forward_with(world as usize, 1, [t, t, t], [480, 480], (false, true));
+        assert_eq!(all, (ring.to_string(), keys(480) * (world - 1)));
+        let all = forward_with(world as usize, 1, [t, t, t], [480, 480], (true, true));
+        assert_eq!(all, (ring.to_string(), keys(480) * (world - 1) / 2));
+        // Heads that the ranks divide are exchanged for sequences.
+        let all = forward_with(world as usize, world as usize, [t, t, t], [2040, 2040], (false, true));
+        assert_eq!(all.0, "[S(1)], [S(1)], [S(1)] -> [S(1)], [S(1)]");
+    }
+}
+
+#[test]
+fn the_limit_of_gathered_keys_is_256_mib() {
+    // Keys and values of 32 channels of f32.
+    for (length, signature) in [
+        (1 << 20, "[S(2)], [B], [B] -> [S(2)], [S(2)]"),
+        ((1 << 20) + 1, "[S(2)], [S(2)], [S(2)] -> [S(2)], [S(2)] (lowered)"),
+    ] {
+        let run = |_: &oflow::World| {
+            let mesh = mesh(&[4])?;
+            let [q, k, v] = [(); 3].map(|()| zeros([1, 1, length, 32], (&mesh, sbp![S(2)])));
+            let (q, k, v) = (q?, k?, v?);
+            let (out, called) = list_called(|| q.attention(&k, &v, true));
+            out?;
+            Ok(called[0].signature.to_string())
+        };
+        assert_eq!(oflow::dry_run(4, 1, run).unwrap(), signature);
+    }
+}
+
+#[test]
+fn a_limit_below_zero_is_refused() {
+    let x = zeros([1, 1, 2, 2], Device::Cpu).unwrap();
+    let set = AttentionOptions { gather_limit: -1, ..Default::default() };
+    let e = x.attention_with(&x, &x, false, &set).unwrap_err().to_string();
+    assert!(e.contains("'gather_limit' is -1 bytes"), "{e}");
+}
+
+#[test]
 fn ranks_whose_keys_nobody_sees() {
     // Two queries: only the first shards of eight keys are seen, and the other ranks add nothing.
     let call = |layout: Sbp| Call {
@@ -201,6 +262,7 @@ fn ranks_whose_keys_nobody_sees() {
         layouts: [[Sbp::Broadcast; 2], [layout; 2], [layout; 2]],
         causal: true,
         scale: 0.7,
+        ring: false,
         dtype: DType::F32,
     };
     let want = oflow::run_ranks(1, |_| call(Sbp::Broadcast).run(&mesh(&[1])?)).unwrap().remove(0);
