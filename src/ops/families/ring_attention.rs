@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Bytes of keys and values that a rank gathers at most where nobody says otherwise: the default of `gather_limit`.
 pub(crate) const GATHER_LIMIT: i64 = 256 << 20;
 
-/// Which keys a part of the queries sees in a turn.
+/// Pairs of parts in one turn: of the queries, and of the keys that these see.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     /// Parts of the queries and of the keys.
@@ -122,7 +122,7 @@ fn turn_exists(parts: i64, turn: i64) -> Result<()> {
     if 0 <= turn && turn < parts {
         return Ok(());
     }
-    let e = Error::argument(format!("there is no turn {turn} of {parts} parts"));
+    let e = Error::argument(format!("turn {turn} does not exist where {parts} parts take turns"));
     Err(e.help("there is at least one part, and as many turns as parts, which count from 0"))
 }
 
@@ -391,7 +391,7 @@ fn give_back() -> Result<OpDef> {
         .check(|c| {
             let x = c.shape(0)?;
             if x.len() != 5 || x[0] == 0 {
-                let e = Error::shape(format!("{x:?} are no pieces of gradients of keys"));
+                let e = Error::shape(format!("pieces of gradients of keys do not have the shape {x:?}"));
                 return Err(e.help("they are [parts, B, H, T, D] with at least one part"));
             }
             turn_exists(x[0] as i64, c.int("turn")?)?;
