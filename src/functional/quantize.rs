@@ -4,6 +4,7 @@ use super::{invoke1, nn, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::quantised;
+use crate::placement::Device;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Quantization, Scalar};
 use smallvec::smallvec;
@@ -81,14 +82,22 @@ pub(super) fn quantized_matmul(a: &Tensor, b: &Tensor, dtype: DType, site: CallS
     let length = a.shape().last().copied().unwrap_or(1) as f64;
     let wide = if reach(qa) * reach(qb) * length < f64::from(i32::MAX) { DType::I32 } else { DType::I64 };
     let inner = inner_calls();
-    let whole = |x: &Tensor, q: Quantization| -> Result<Tensor> {
-        let stored = invoke1(op!("int_repr"), &[Some(x)], smallvec![], smallvec![], site)?.cast_at(wide, site)?;
-        match q.zero {
-            0 => Ok(stored),
-            zero => invoke1(op!("sub_scalar"), &[Some(&stored)], smallvec![], smallvec![Scalar::Int(zero)], site),
-        }
+    let bytes = [a, b]
+        .iter()
+        .all(|x| x.dtype().size() == 1 && x.ndim() >= 2 && [Device::Cpu, Device::Async].contains(&x.device()));
+    let product = if bytes {
+        let zeros = smallvec![Scalar::Int(qa.zero), Scalar::Int(qb.zero)];
+        invoke1(op!("quantized_product"), &[Some(a), Some(b)], smallvec![wide.into()], zeros, site)
+    } else {
+        let whole = |x: &Tensor, q: Quantization| -> Result<Tensor> {
+            let stored = invoke1(op!("int_repr"), &[Some(x)], smallvec![], smallvec![], site)?.cast_at(wide, site)?;
+            match q.zero {
+                0 => Ok(stored),
+                zero => invoke1(op!("sub_scalar"), &[Some(&stored)], smallvec![], smallvec![Scalar::Int(zero)], site),
+            }
+        };
+        nn::matmul(&whole(a, qa)?, &whole(b, qb)?, false, false, site)
     };
-    let product = nn::matmul(&whole(a, qa)?, &whole(b, qb)?, false, false, site);
     let product = product.map_err(|e| e.within(text))?.cast_at(DType::F64, site)?;
     let scale = smallvec![Scalar::Float(qa.scale * qb.scale)];
     let product = invoke1(op!("mul_scalar"), &[Some(&product)], smallvec![], scale, site)?;

@@ -1,8 +1,9 @@
 //! Kernels of matrix products.
 
-use super::{On, Row, both, run};
+use super::{On, Row, both, on_cpu_alone, run};
 use crate::error::{Error, Result};
 use crate::ops::KernelCx;
+use oflow_kernels::cpu::matmul::{Bytes, matmul_bytes};
 use oflow_kernels::cuda::Epilogue;
 use oflow_kernels::{Dims, View, cpu, cuda};
 use smallvec::SmallVec;
@@ -104,6 +105,12 @@ pub(super) fn rows() -> Vec<Row> {
         both("matmul", |on, cx| {
             let (a, b) = operands(cx)?;
             run!(on, matmul::matmul(&a, &b, cx.output(0)))
+        }),
+        on_cpu_alone("quantized_product", |cx| {
+            let stored = [cx.input(0)?.stored(), cx.input(1)?.stored()];
+            let operand =
+                |i: usize, zero: &str| Ok::<_, Error>(Bytes { view: &stored[i], zero: cx.scalar(zero)?.to_i64() });
+            Ok(matmul_bytes(operand(0, "zero_a")?, operand(1, "zero_b")?, cx.output(0))?)
         }),
         both("matmul_rows", |on, cx| {
             let product = |a: &View, b: &View, add| run!(on, matmul::matmul_into(a, b, cx.output(0), add));

@@ -15,9 +15,14 @@ fn matrix(shape: &[usize], transposed: bool) -> Result<(usize, usize)> {
 }
 
 fn shape(c: &InferCtx<'_>) -> Result<Dims> {
+    product_shape(c, c.bool("transpose_a")?, c.bool("transpose_b")?)
+}
+
+/// The shape of the product of inputs 0 and 1, either of which may be transposed.
+pub(super) fn product_shape(c: &InferCtx<'_>, transpose_a: bool, transpose_b: bool) -> Result<Dims> {
     let (a, b) = (c.shape(0)?, c.shape(1)?);
-    let (m, k) = matrix(a, c.bool("transpose_a")?)?;
-    let (k2, n) = matrix(b, c.bool("transpose_b")?)?;
+    let (m, k) = matrix(a, transpose_a)?;
+    let (k2, n) = matrix(b, transpose_b)?;
     if k != k2 {
         return Err(Error::shape(format!("inner dims differ: {k} and {k2}"))
             .help("the last dim of the first operand must equal the second-to-last of the second"));

@@ -1,7 +1,9 @@
-//! Quantised numbers: the way from floats to the integers of a quantised dtype and back. Functions fill in the numbers of the dtype.
+//! Quantised numbers: the way from floats to the integers of a quantised dtype and back, and products of these. Functions fill in the numbers of the dtype.
 
+use super::matmul;
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
+use crate::sbp::FactorRule;
 use oflow_kernels::DType;
 use smallvec::smallvec;
 
@@ -17,6 +19,46 @@ pub(crate) fn quantised(dtype: DType) -> Result<()> {
 
 fn input(c: &InferCtx<'_>) -> Result<()> {
     quantised(c.input(0)?.dtype)
+}
+
+/// The product of the stored integers less their zeros.
+fn product() -> Result<OpDef> {
+    Ok(OpDef::new("quantized_product(a: any, b: any; dtype: dtype = i32, zero_a: runtime int = 0, zero_b: runtime int = 0) -> y")?
+        .doc(
+            "(a - zero_a) (b - zero_b) over the last two dims, of the integers that quantised numbers of 8 bits are stored as: i32, whose sums \
+             wrap, or i64. Leading dims broadcast.",
+        )
+        .traits(|t| (t.stored, t.hidden) = (true, true))
+        .strided()
+        .check(|c| {
+            for i in 0..2 {
+                let dtype = c.input(i)?.dtype;
+                quantised(dtype)?;
+                if dtype.size() != 1 {
+                    return Err(Error::dtype(format!("{dtype} has more than 8 bits")).help("cast both operands to qint8 or quint8"));
+                }
+            }
+            match c.dtype_attr("dtype")? {
+                DType::I32 | DType::I64 => Ok(()),
+                other => Err(Error::dtype(format!("sums of products cannot be {other}")).help("they are i32 or i64")),
+            }
+        })
+        .shape1(|c| matmul::product_shape(c, false, false))
+        .dtype(DTypeRule::Attr)
+        .get_sbp(|c| {
+            let out = matmul::product_shape(c, false, false)?;
+            Ok(FactorRule::parse("...mk, ...kn -> ...mn")?.signatures(&[Some(c.shape(0)?), Some(c.shape(1)?)], &[&out]))
+        })
+        .flops(|c| {
+            let (out, k) = (matmul::product_shape(c, false, false)?, *c.shape(0)?.last().unwrap_or(&1));
+            Ok(out.iter().fold(k.saturating_mul(2), |n, d| n.saturating_mul(*d)) as u64)
+        })
+        .grad(Grad::None)
+        .samples(&[
+            "qint8(scale=0.5, zero=3)[4, 6] quint8(scale=0.25, zero=128)[6, 5]; zero_a=3, zero_b=128",
+            "quint8(scale=0.5, zero=1)[2, 3, 4] quint8(scale=0.5, zero=1)[4, 5]; dtype=i64, zero_a=1, zero_b=1",
+            "qint8(scale=0.5, zero=0)[2, 1, 3, 4] qint8(scale=0.5, zero=-2)[3, 4, 2]; zero_b=-2",
+        ]))
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -82,5 +124,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .grad(Grad::None)
                 .samples(&["f32[3, 5]; scale=0.5, zero=1, lo=-2, hi=5", "f64[4]; scale=0.25, lo=-4, hi=4"])
         }),
+        product(),
     ]
 }

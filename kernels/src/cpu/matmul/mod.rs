@@ -3,9 +3,10 @@
 //! [`matmul_into`] checks dims, merges batch dims where possible (a batch that shares one right operand is one taller product)
 //! and calls the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
 //! operand, to dot products; bf16 to AVX-512's own products where the CPU has them; other halves to f32 tiles; integers to
-//! plain loops. Transposes are strides, never copies.
+//! plain loops. [`matmul_bytes`] multiplies quantised numbers. Transposes are strides, never copies.
 
 mod bf16;
+mod bytes;
 mod dots;
 mod float;
 mod halves;
@@ -14,6 +15,7 @@ mod ints;
 use smallvec::SmallVec;
 
 use crate::{DType, Dims, KernelError, Result, View};
+pub use bytes::{Bytes, byte_kernels, matmul_bytes};
 pub(crate) use float::gemm_serial;
 
 /// Below this many floating-point operations a product stays on the calling thread.
@@ -119,6 +121,11 @@ pub(crate) struct Product {
 impl Product {
     pub(crate) fn new(a: &View, b: &View, out: &View) -> Result<Product> {
         check_dtypes(a, b, out)?;
+        Product::of_dims(a, b, out)
+    }
+
+    /// The same for any dtypes.
+    fn of_dims(a: &View, b: &View, out: &View) -> Result<Product> {
         if a.rank() == 0 || b.rank() == 0 {
             return Err(KernelError::new("needs operands of rank 1 or more, not a single number"));
         }

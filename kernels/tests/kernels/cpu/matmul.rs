@@ -112,6 +112,88 @@ fn each_way_to_multiply_bf16() {
     }
 }
 
+/// Compares every kernel of products of bytes with plain sums.
+fn check_bytes(rng: &mut Random, dtypes: [DType; 3], dims: [&[usize]; 3], turned: bool) {
+    let zeros = dtypes[..2].iter().map(|d| if *d == DType::I8 { [-128, 0, 7, 127] } else { [0, 1, 128, 255] });
+    let zeros: Vec<i64> = zeros.map(|z| z[rng.below(4)]).collect();
+    // Right operands by columns too, as transposed weights lie.
+    let swapped = |d: &[usize]| [&d[..d.len() - 2], &[d[d.len() - 1], d[d.len() - 2]]].concat();
+    let (a, b) = (
+        Tensor::random(rng, dtypes[0], dims[0]),
+        Tensor::random(rng, dtypes[1], &if turned { swapped(dims[1]) } else { dims[1].to_vec() }),
+    );
+    let b_view = match turned {
+        false => b.view(),
+        true => {
+            let v = b.view();
+            let mut strides: Vec<isize> = v.strides().to_vec();
+            let r = strides.len();
+            strides.swap(r - 2, r - 1);
+            // SAFETY: the same elements with the last dims exchanged.
+            unsafe { v.restride(0, dims[1].into(), strides.into()) }
+        }
+    };
+    let k = dims[0][dims[0].len() - 1];
+    let less = |t: &Tensor, zero: i64| t.values().into_iter().map(|x| x as i64 - zero).collect::<Vec<_>>();
+    let (xa, xb) = (less(&a, zeros[0]), less(&b, zeros[1]));
+    let (m, n) = (dims[2][dims[2].len() - 2], dims[2][dims[2].len() - 1]);
+    let batch = dims[2][..dims[2].len() - 2].iter().product::<usize>();
+    let mut want = vec![];
+    for at in 0..batch {
+        let (oa, ob) = (if dims[0].len() > 2 { at * m * k } else { 0 }, if dims[1].len() > 2 { at * k * n } else { 0 });
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let of_b = |p: usize| xb[ob + if turned { j * k + p } else { p * n + j }];
+            want.push((0..k).map(|p| xa[oa + i * k + p] * of_b(p)).sum::<i64>() as f64);
+        }
+    }
+    for run in byte_kernels() {
+        let out = Tensor::random(rng, dtypes[2], dims[2]);
+        run(Bytes { view: &a.view(), zero: zeros[0] }, Bytes { view: &b_view, zero: zeros[1] }, &out.view());
+        assert_eq!(out.values(), want, "{dtypes:?} {dims:?} {turned} {zeros:?}");
+        assert!(out.gaps_untouched(), "{dtypes:?} {dims:?} wrote beside its output");
+    }
+}
+
+#[test]
+fn products_of_bytes() {
+    let mut rng = Random::new(11);
+    let dtypes = |rng: &mut Random| {
+        let byte = [DType::I8, DType::U8];
+        [byte[rng.below(2)], byte[rng.below(2)], [DType::I32, DType::I64][rng.below(2)]]
+    };
+    for round in 0..200 {
+        let size = |rng: &mut Random| [1, 2, 5, 6, 13, 14, 15, 31, 32, 33, 63, 70, 129][rng.below(13)];
+        let (m, n, k) = (size(&mut rng), size(&mut rng), if round == 0 { 0 } else { size(&mut rng) });
+        let (set, turned) = (dtypes(&mut rng), rng.below(2) > 0);
+        match rng.below(3) {
+            0 => check_bytes(&mut rng, set, [&[m, k], &[k, n], &[m, n]], turned),
+            1 => check_bytes(&mut rng, set, [&[3, m, k], &[k, n], &[3, m, n]], turned),
+            _ => check_bytes(&mut rng, set, [&[2, m, k], &[2, k, n], &[2, m, n]], turned),
+        }
+    }
+    for turned in [false, true] {
+        let set = dtypes(&mut rng);
+        check_bytes(&mut rng, set, [&[460, 1031], &[1031, 34], &[460, 34]], turned);
+        check_bytes(&mut rng, set, [&[17, 2050], &[2050, 530], &[17, 530]], turned);
+    }
+}
+
+#[test]
+fn products_of_bytes_refuse_what_they_cannot() {
+    let mut rng = Random::new(12);
+    let mut of = |dtype: DType, dims: &[usize]| Tensor::random(&mut rng, dtype, dims);
+    let (a, b, out) = (of(DType::I8, &[2, 3]), of(DType::I8, &[3, 2]), of(DType::I32, &[2, 2]));
+    let (wide, short, float) = (of(DType::I32, &[2, 3]), of(DType::I8, &[2, 2]), of(DType::F32, &[2, 2]));
+    let refused = |a: &Tensor, zero: i64, b: &Tensor, out: &Tensor| {
+        let (a, b) = (a.view(), b.view());
+        matmul_bytes(Bytes { view: &a, zero }, Bytes { view: &b, zero: 0 }, &out.view()).unwrap_err().to_string()
+    };
+    assert!(refused(&wide, 0, &b, &out).contains("operands are i8 or u8, not i32"));
+    assert!(refused(&a, 256, &b, &out).contains("not 256"));
+    assert!(refused(&a, 0, &short, &out).contains("inner sizes differ"));
+    assert!(refused(&a, 0, &b, &float).contains("i32 or i64, not f32"));
+}
+
 #[test]
 fn sizes_past_every_block() {
     let mut rng = Random::new(2);
