@@ -1,6 +1,7 @@
 """Functions by name: of the table, of ops that were registered later, and of domains."""
 
 from . import _oflow
+from ._elsewhere import OF_THE_MODULE
 
 _found: dict = {}
 
@@ -46,4 +47,5 @@ def find(name):
     try:
         return _function(name)
     except LookupError as error:
-        raise AttributeError(f"module 'oflow' has no attribute '{name}': {error}") from None
+        said = OF_THE_MODULE.get(name, error)
+        raise AttributeError(f"module 'oflow' has no attribute '{name}': {said}") from None

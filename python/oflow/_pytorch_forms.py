@@ -2,7 +2,7 @@
 functions has what computes."""
 
 from . import _oflow
-from . import _numbers, _numpy
+from . import _elsewhere, _numbers, _numpy
 from . import fft as _fft
 from ._oflow import Tensor, dtype as _dtype
 
@@ -250,7 +250,24 @@ def get_device(self):
     return 0 if self.device.type == "cuda" else -1
 
 
+def apply_(self, callable):
+    """A function of Python of each element, in place: slow, on this process alone."""
+    values = self.detach().flatten().tolist()
+    made = _oflow.tensor([callable(value) for value in values], dtype=self.dtype).reshape(tuple(self.shape))
+    return self.copy_(made.to(self.device))
+
+
+def record_stream(self, stream):
+    """Nothing is to be said: memory is kept until every stream that uses it is done."""
+
+
+def to_dense(self, dtype=None):
+    """The tensor itself, in that dtype: all tensors are dense."""
+    return self if dtype is None else self.to(dtype)
+
+
 METHODS = (
+    *(apply_, record_stream, to_dense),
     *(new_zeros, new_ones, new_empty, new_full, new_tensor, type_as, type, cpu, cuda),
     *(fill_diagonal_, random_, narrow_copy, pin_memory, get_device),
 )
@@ -276,6 +293,8 @@ PROPERTIES = {
     "data": property(_data, _set_data),
     "H": property(lambda self: self.mH if self.ndim == 2 else _oflow.adjoint(self), doc="The conjugate transpose of a matrix."),
     "is_cuda": property(lambda self: self.device.type == "cuda", doc="Whether it is on a GPU."),
+    "is_quantized": property(lambda self: self.dtype.name.startswith(("qint", "quint")), doc="Whether its dtype is quantised."),
+    "is_sparse": property(lambda self: False, doc="False: all tensors are dense."),
     "is_cpu": property(lambda self: self.device.type == "cpu", doc="Whether it is in the memory of the CPU."),
     "itemsize": property(lambda self: self.element_size(), doc="Bytes of an element."),
     "nbytes": property(lambda self: self.numel() * self.element_size(), doc="Bytes of all elements."),
@@ -295,3 +314,4 @@ def add_to(names):
         setattr(Tensor, method.__name__, method)
     for name, made in PROPERTIES.items():
         setattr(Tensor, name, made)
+    Tensor.__getattr__ = _elsewhere.of_tensor

@@ -138,3 +138,61 @@ def test_launch_without_a_program(tmp_path):
     python.symlink_to(os.path.realpath(sys.executable))
     ended = subprocess.run([python, "-m", "oflow.launch", "--version"], env=environment, capture_output=True, text=True)
     assert ended.returncode == 127 and "expected oflaunch" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "name, says",
+    [
+        ("unsqueeze_", "x = x.unsqueeze(dim)"),
+        ("t_", "x = x.t()"),
+        ("resize_", "`reshape`"),
+        ("as_strided", "row-major"),
+        ("untyped_storage", "`detach()` shares it"),
+        ("to_sparse", "no sparse tensors"),
+    ],
+)
+def test_names_that_tensors_do_not_have_say_what_to_write(name, says):
+    x = flow.ones((2, 3))
+    with pytest.raises(AttributeError, match="object has no attribute") as raised:
+        getattr(x, name)
+    assert says in str(raised.value) and name in str(raised.value)
+    assert not hasattr(x, name)
+    with pytest.raises(AttributeError, match="'nn_' *") as raised:
+        flow.nn.Parameter(x).nn_
+    assert raised.value.name == "nn_"
+
+
+@pytest.mark.parametrize("name", ["compile", "distributed", "distributions", "jit", "poisson", "set_num_threads", "sparse_coo_tensor"])
+def test_names_that_the_module_does_not_have_say_what_to_write(name):
+    with pytest.raises(AttributeError, match=f"module 'oflow' has no attribute '{name}': "):
+        getattr(flow, name)
+    assert not hasattr(flow, name)
+
+
+def test_what_hints_name_is_there():
+    from oflow import _elsewhere
+
+    for name in _elsewhere.OF_TENSORS:
+        assert not hasattr(flow.Tensor, name), name
+    for name in _elsewhere.OF_THE_MODULE:
+        assert not hasattr(flow, name), name
+    import re
+
+    for hint in (*_elsewhere.OF_TENSORS.values(), *_elsewhere.OF_THE_MODULE.values()):
+        for called in re.findall(r"`(?:oflow\.)?([a-z_]+)(?:\(.*?\))?`", hint):
+            assert called in ("oflaunch",) or any(hasattr(at, called) for at in (flow, flow.Tensor, flow.Graph, flow.GraphPlan)), called
+
+
+def test_apply_calls_a_function_of_each_element():
+    x = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.apply_(lambda v: v * v + 1) is x
+    assert x.tolist() == [[2.0, 5.0], [10.0, 17.0]]
+    assert flow.tensor([1, 2]).apply_(lambda v: -v).tolist() == [-1, -2]
+    assert flow.zeros((0, 2)).apply_(abs).shape == (0, 2)
+
+
+def test_what_kind_of_tensor_it_is():
+    x = flow.ones((2,))
+    assert not x.is_sparse and not x.is_quantized and x.to_dense() is x
+    assert x.quantize_per_tensor(0.5, 0, "qint8").is_quantized
+    assert x.to_dense(flow.float64).dtype == flow.float64

@@ -165,7 +165,7 @@ by_name! {
         if one == two {
             return Err(Error::argument(format!("dim1 and dim2 are both dim {one}")));
         }
-        let offset = if one < two { b.int(1)? } else { -b.int(1)? };
+        let offset = if one < two { b.int(1)? } else { b.int(1)?.saturating_neg() };
         let inner = inner_calls();
         let last = x.diag_embed(offset)?;
         drop(inner);

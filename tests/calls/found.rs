@@ -80,3 +80,16 @@ fn more_parts_or_choices_than_memory_holds_are_an_error() -> Result<()> {
     }
     Ok(())
 }
+
+/// The smallest integer has no negative.
+#[test]
+fn a_diagonal_far_outside_is_an_error() {
+    let x = ones([2, 3], Device::Cpu).unwrap();
+    for offset in [i64::MIN, i64::MIN + 1, i64::MAX] {
+        for dims in [(3, 2), (0, 1)] {
+            let given = [(&x).into(), offset.into(), i64::into(dims.0), i64::into(dims.1)];
+            let e = call("diag_embed", &given, &[]).unwrap_err().to_string();
+            assert!(e.contains("diag_embed"), "{e}");
+        }
+    }
+}

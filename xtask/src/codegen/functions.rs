@@ -66,7 +66,7 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     )?;
     files.push((format!("{FOLDER}/mod.rs"), modules));
     files.push((format!("{FOLDER}/subjects.md"), landing_page(&forms)));
-    files.push((format!("{FOLDER}/reference.md"), reference(&table)?));
+    files.push((format!("{FOLDER}/reference.md"), reference(&table, &forms)?));
     Ok(files)
 }
 
@@ -144,7 +144,7 @@ fn landing_page(forms: &[Form]) -> String {
 }
 
 /// The reference: every function by name, its texts and its docs. The page `docs/ops.md` stands before it.
-fn reference(table: &[FnDef]) -> Result<String, Box<dyn Error>> {
+fn reference(table: &[FnDef], forms: &[Form]) -> Result<String, Box<dyn Error>> {
     let mut by_name: BTreeMap<&str, Vec<&FnDef>> = BTreeMap::new();
     for def in table {
         by_name.entry(&def.sig.name).or_default().push(def);
@@ -158,6 +158,9 @@ fn reference(table: &[FnDef]) -> Result<String, Box<dyn Error>> {
         write!(page, "\n## {name}\n\n")?;
         for def in defs {
             write!(page, "```text\n{}\n```\n\n{}\n\n", def.sig, plain(&def.doc))?;
+        }
+        if let Some(example) = forms.iter().find_map(|f| f.options_example(name)) {
+            write!(page, "In Rust with all options: `{example}`.\n\n")?;
         }
         page.pop();
     }

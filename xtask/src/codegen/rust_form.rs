@@ -177,6 +177,17 @@ impl<'a> Form<'a> {
         )
     }
 
+    /// A call of the function `name` with its options as they are by default, if it is this one and has any.
+    pub fn options_example(&self, name: &str) -> Option<String> {
+        if self.name != name || !self.has_options() {
+            return None;
+        }
+        let fields: Vec<String> =
+            self.options_of().map(|p| format!("{}: {}", p.name, option_default(p).unwrap_or_default())).collect();
+        let (with, options) = (self.path_of(Variant::WithOptions), self.options_name());
+        Some(format!("{with}(.., &{options} {{ {} }})", fields.join(", ")))
+    }
+
     /// Code of the method that users call.
     pub fn code(&self, indent: usize) -> String {
         let lines: String = self.variants().into_iter().map(|v| self.docs(v) + &self.body(v) + "\n").collect();
