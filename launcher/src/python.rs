@@ -43,6 +43,8 @@ pub struct Search<'a> {
     pub named: Option<&'a OsStr>,
     /// Value of `VIRTUAL_ENV`, if set.
     pub environment: Option<&'a OsStr>,
+    /// Folder of this program, if known: `pip` puts it beside the interpreter of an environment, which need not be active.
+    pub own_folder: Option<&'a Path>,
     /// Value of `PATH`, if set.
     pub path: Option<&'a OsStr>,
 }
@@ -141,7 +143,8 @@ fn interpreter(search: Search) -> Result<PathBuf, Failed> {
         });
     }
     let active = search.environment.filter(|e| !e.is_empty()).map(|e| Path::new(e).join("bin/python3"));
-    active.filter(|path| runs(path)).or_else(|| NAMES.iter().find_map(|name| in_path(OsStr::new(name)))).ok_or_else(|| {
+    let beside = || search.own_folder.map(|folder| folder.join("python3")).filter(|path| runs(path));
+    active.filter(|path| runs(path)).or_else(beside).or_else(|| NAMES.iter().find_map(|name| in_path(OsStr::new(name)))).ok_or_else(|| {
         Failed::with_code(
             EXIT_NOT_FOUND,
             format!(
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interpreter_is_the_named_one_else_the_active_one_else_that_of_the_path() {
+    fn the_interpreter_is_the_named_one_else_the_active_one_else_its_neighbour_else_that_of_the_path() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         let (bin, venv) = (at("bin"), at("venv"));
@@ -183,6 +186,11 @@ mod tests {
         assert_eq!(found(active).unwrap(), bin.join("python3"), "the environment has been removed");
         executable(&venv.join("bin/python3"));
         assert_eq!(found(active).unwrap(), venv.join("bin/python3"));
+        let beside = Search { own_folder: Some(root.path()), ..path };
+        assert_eq!(found(beside).unwrap(), bin.join("python3"), "there is no interpreter beside this program");
+        executable(&at("python3"));
+        assert_eq!(found(beside).unwrap(), at("python3"));
+        assert_eq!(found(Search { own_folder: Some(root.path()), ..active }).unwrap(), venv.join("bin/python3"));
         let own = at("own python");
         executable(&own);
         assert_eq!(found(Search { named: Some(own.as_os_str()), ..active }).unwrap(), own);

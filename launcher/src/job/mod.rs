@@ -165,7 +165,13 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
 /// The program of a command line.
 fn found(cli: &Cli) -> Result<Program, Failed> {
     let [named, environment, path] = [python::INTERPRETER_VARIABLE, "VIRTUAL_ENV", "PATH"].map(std::env::var_os);
-    let search = Search { named: named.as_deref(), environment: environment.as_deref(), path: path.as_deref() };
+    let own = std::env::current_exe().ok();
+    let search = Search {
+        named: named.as_deref(),
+        environment: environment.as_deref(),
+        own_folder: own.as_deref().and_then(Path::parent),
+        path: path.as_deref(),
+    };
     match cli.module {
         true => Python::module(cli.program.as_os_str(), search).map(Program::Python),
         false => resolve(&cli.program, search),
