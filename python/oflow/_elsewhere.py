@@ -2,7 +2,7 @@
 
 KEEPS = "a tensor keeps its shape; write x = x.{}"
 ORDER = "memory in an order of the program's choice; tensors are row-major or views by `permute`, `slice`, `expand`"
-SPARSE = "there are no sparse tensors; `index_add` and `embedding_bag` compute with lists of indices"
+SPARSE = "every tensor is dense; `index_add` and `embedding_bag` compute with lists of indices"
 STORAGE = "memory is not an object of its own; `detach()` shares it, `numpy()` and `oflow.from_numpy` share it with NumPy"
 
 OF_TENSORS = {

@@ -148,7 +148,7 @@ def test_launch_without_a_program(tmp_path):
         ("resize_", "`reshape`"),
         ("as_strided", "row-major"),
         ("untyped_storage", "`detach()` shares it"),
-        ("to_sparse", "no sparse tensors"),
+        ("to_sparse", "every tensor is dense"),
     ],
 )
 def test_names_that_tensors_do_not_have_say_what_to_write(name, says):
