@@ -183,7 +183,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "OFLOW_PYTHON",
-        meaning: "interpreter of Python programs, a path or a name in PATH [default: python3 of VIRTUAL_ENV, else of PATH]",
+        meaning: "interpreter of Python programs, a path or a name in PATH [default: python3 of VIRTUAL_ENV, else the one beside oflaunch, else of PATH]",
         set_by: SetBy::User,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },

@@ -1,5 +1,5 @@
 // Products of matrices with any strides: integers, and what cuBLASLt cannot describe (rows that repeat, steps in both dims).
-//   T: the operands' element, O: the output's.
+//   T: the left operand's element, U: the right's, O: the output's.
 #include "prelude.cuh"
 
 // Tiles of the output and of the summed dim; a thread computes 4x4 elements 16 apart.
@@ -15,7 +15,8 @@ struct of_product {
     i64 count;
     // Sizes of the batch's dims, outermost first (1 where there are fewer), and the steps in each operand.
     i64 size[DIMS], a_step[DIMS], b_step[DIMS], c_step[DIMS];
-    i32 accumulate, pad;
+    // `zero_a` and `zero_b` are subtracted from the operands: the numbers that stand for zero in quantised ones.
+    i32 accumulate, zero_a, zero_b, pad;
 };
 
 template <typename A> struct of_math {
@@ -28,7 +29,7 @@ template <> struct of_math<i64> {
     static __device__ __forceinline__ i64 add(i64 x, i64 y) { return (i64)((u64)x + (u64)y); }
 };
 
-extern "C" __global__ void __launch_bounds__(256) matmul(const T* a, const T* b, O* c, of_product p) {
+extern "C" __global__ void __launch_bounds__(256) matmul(const T* a, const U* b, O* c, of_product p) {
     typedef acc_t<T> A;
     // One more column: the threads that fill a column of `left` meet different banks.
     __shared__ A left[DEPTH][TILE + 1];
@@ -40,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const T* a, const T* b,
     const bool a_along_k = p.a_column == 1, b_along_k = p.b_row == 1;
     for (i64 index = blockIdx.y; index < p.count; index += gridDim.y) {
         const T* from_a = a;
-        const T* from_b = b;
+        const U* from_b = b;
         O* to = c;
         u64 rest = (u64)index;
 #pragma unroll
@@ -63,8 +64,8 @@ extern "C" __global__ void __launch_bounds__(256) matmul(const T* a, const T* b,
                 int ka = a_along_k ? e % DEPTH : e / TILE, ia = a_along_k ? e / DEPTH : e % TILE;
                 int kb = b_along_k ? e % DEPTH : e / TILE, jb = b_along_k ? e / DEPTH : e % TILE;
                 bool in_a = row0 + ia < p.m && k0 + ka < p.k, in_b = column0 + jb < p.n && k0 + kb < p.k;
-                left[ka][ia] = in_a ? of_get<A>(from_a[(row0 + ia) * p.a_row + (k0 + ka) * p.a_column]) : (A)0;
-                right[kb][jb] = in_b ? of_get<A>(from_b[(k0 + kb) * p.b_row + (column0 + jb) * p.b_column]) : (A)0;
+                left[ka][ia] = in_a ? of_get<A>(from_a[(row0 + ia) * p.a_row + (k0 + ka) * p.a_column]) - (A)p.zero_a : (A)0;
+                right[kb][jb] = in_b ? of_get<A>(from_b[(k0 + kb) * p.b_row + (column0 + jb) * p.b_column]) - (A)p.zero_b : (A)0;
             }
             __syncthreads();
 #pragma unroll

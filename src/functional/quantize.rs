@@ -4,7 +4,6 @@ use super::{invoke1, nn, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::quantised;
-use crate::placement::Device;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Quantization, Scalar};
 use smallvec::smallvec;
@@ -82,9 +81,7 @@ pub(super) fn quantized_matmul(a: &Tensor, b: &Tensor, dtype: DType, site: CallS
     let length = a.shape().last().copied().unwrap_or(1) as f64;
     let wide = if reach(qa) * reach(qb) * length < f64::from(i32::MAX) { DType::I32 } else { DType::I64 };
     let inner = inner_calls();
-    let bytes = [a, b]
-        .iter()
-        .all(|x| x.dtype().size() == 1 && x.ndim() >= 2 && [Device::Cpu, Device::Async].contains(&x.device()));
+    let bytes = [a, b].iter().all(|x| x.dtype().size() == 1 && x.ndim() >= 2);
     let product = if bytes {
         let zeros = smallvec![Scalar::Int(qa.zero), Scalar::Int(qb.zero)];
         invoke1(op!("quantized_product"), &[Some(a), Some(b)], smallvec![wide.into()], zeros, site)

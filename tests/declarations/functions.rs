@@ -234,7 +234,7 @@ fn keyword_only_parameters_are_options() {
     let classes = OneHotOptions { dtype: DType::F32 };
     assert_eq!(arange(2, Device::Cpu).unwrap().one_hot_with(3, &classes).unwrap().dtype(), DType::F32);
     let q = x.reshape([1, 1, 2, 3]).unwrap();
-    let scaled = q.attention_with(&q, &q, true, &AttentionOptions { scale: Some(0.1) }).unwrap();
+    let scaled = q.attention_with(&q, &q, true, &AttentionOptions { scale: Some(0.1), ..Default::default() }).unwrap();
     same(
         &scaled,
         &one("attention", &[(&q).into(), (&q).into(), (&q).into(), true.into()], &[("scale", 0.1.into())]).unwrap(),

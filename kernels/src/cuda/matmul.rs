@@ -2,16 +2,17 @@
 
 use super::blas::{Gemm, Operand};
 use super::{Args, Define, Epilogue, Launch, Queue, Source};
-use crate::cpu::matmul::{BatchDim, Product};
+use crate::cpu::matmul::{BatchDim, Bytes, Product};
 use crate::{KernelError, Result, View};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) static MATMUL: Source = Source::file("matmul", include_str!("../../cuda/matmul.cu")).forms(&[
-    "T=f32 O=f32",
-    "T=f64 O=f64",
-    "T=bf16 O={bf16,f32}",
-    "T=i32 O=i32",
-    "T=i64 O=i64",
+    "T=f32 U=f32 O=f32",
+    "T=f64 U=f64 O=f64",
+    "T=bf16 U=bf16 O={bf16,f32}",
+    "T=i32 U=i32 O=i32",
+    "T=i64 U=i64 O=i64",
+    "T={i8,u8} U={i8,u8} O=i32",
 ]);
 static TF32: AtomicBool = AtomicBool::new(false);
 
@@ -208,11 +209,36 @@ struct Plain {
     b_step: [i64; DIMS],
     c_step: [i64; DIMS],
     accumulate: i32,
+    zero_a: i32,
+    zero_b: i32,
     pad: i32,
 }
 
+/// As [`crate::cpu::matmul::matmul_bytes`].
+///
+/// # Errors
+/// Those of the CPU's; if the kernel cannot be compiled or launched.
+pub fn matmul_bytes(q: &Queue, a: Bytes<'_>, b: Bytes<'_>, out: &View) -> Result<()> {
+    let product = Product::of_bytes(a, b, out)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    plain_with(q, &product, (a.view, b.view, out), [a.zero as i32, b.zero as i32], false)
+}
+
 fn plain(q: &Queue, p: &Product, a: &View, b: &View, out: &View, accumulate: bool) -> Result<()> {
-    let defines = [Define::dtype("T", a.dtype()), Define::dtype("O", out.dtype())];
+    plain_with(q, p, (a, b, out), [0; 2], accumulate)
+}
+
+/// The plain kernel with numbers that are subtracted from the operands.
+fn plain_with(
+    q: &Queue,
+    p: &Product,
+    (a, b, out): (&View, &View, &View),
+    [zero_a, zero_b]: [i32; 2],
+    accumulate: bool,
+) -> Result<()> {
+    let defines = [Define::dtype("T", a.dtype()), Define::dtype("U", b.dtype()), Define::dtype("O", out.dtype())];
     let f = q.function(&MATMUL, "matmul", &defines)?;
     if p.batch.len() > DIMS {
         return Err(KernelError::new(format!("a product with a batch of {} irregular dims", p.batch.len())));
@@ -238,6 +264,8 @@ fn plain(q: &Queue, p: &Product, a: &View, b: &View, out: &View, accumulate: boo
         b_step: steps[1],
         c_step: steps[2],
         accumulate: i32::from(accumulate),
+        zero_a,
+        zero_b,
         pad: 0,
     };
     let args = Args::new().view(a).view(b).view(out).value(product);

@@ -1,9 +1,9 @@
 //! Kernels of matrix products.
 
-use super::{On, Row, both, on_cpu_alone, run};
+use super::{On, Row, both, run};
 use crate::error::{Error, Result};
 use crate::ops::KernelCx;
-use oflow_kernels::cpu::matmul::{Bytes, matmul_bytes};
+use oflow_kernels::cpu::matmul::Bytes;
 use oflow_kernels::cuda::Epilogue;
 use oflow_kernels::{Dims, View, cpu, cuda};
 use smallvec::SmallVec;
@@ -106,11 +106,11 @@ pub(super) fn rows() -> Vec<Row> {
             let (a, b) = operands(cx)?;
             run!(on, matmul::matmul(&a, &b, cx.output(0)))
         }),
-        on_cpu_alone("quantized_product", |cx| {
+        both("quantized_product", |on, cx| {
             let stored = [cx.input(0)?.stored(), cx.input(1)?.stored()];
-            let operand =
-                |i: usize, zero: &str| Ok::<_, Error>(Bytes { view: &stored[i], zero: cx.scalar(zero)?.to_i64() });
-            Ok(matmul_bytes(operand(0, "zero_a")?, operand(1, "zero_b")?, cx.output(0))?)
+            let [a, b] = ["zero_a", "zero_b"].map(|name| cx.scalar(name).map(|zero| zero.to_i64()));
+            let (a, b) = (Bytes { view: &stored[0], zero: a? }, Bytes { view: &stored[1], zero: b? });
+            run!(on, matmul::matmul_bytes(a, b, cx.output(0)))
         }),
         both("matmul_rows", |on, cx| {
             let product = |a: &View, b: &View, add| run!(on, matmul::matmul_into(a, b, cx.output(0), add));

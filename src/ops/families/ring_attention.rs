@@ -188,11 +188,17 @@ fn chosen(
         return Ok(None);
     }
     let (inputs, outputs) = (c.op.sig.inputs.len(), c.op.sig.outputs.len());
-    Ok(Some(NdSignature {
+    let sig = NdSignature {
         inputs: smallvec![keys.clone(); inputs],
         outputs: smallvec![keys.clone(); outputs],
         lowering: Some(number),
-    }))
+    };
+    Ok(as_asked(sig, hints))
+}
+
+/// The signature, unless another layout of the result is asked for: then the costs decide.
+fn as_asked(sig: NdSignature, hints: &SbpHints<'_>) -> Option<NdSignature> {
+    hints.output.is_none_or(|asked| sig.outputs.first() == Some(asked)).then_some(sig)
 }
 
 /// The layout of pieces whose steps have that layout: the parts of a sequence are listed along dim 0.
@@ -210,11 +216,12 @@ fn by_windows(c: &InferCtx<'_>, hints: &SbpHints<'_>, pieces: &[bool]) -> Option
     let first = hints.inputs.first()?.as_ref()?;
     let alike = hints.inputs.iter().all(|s| s.as_ref() == Some(first));
     let bears = first.iter().all(|s| matches!(s, Sbp::Broadcast | Sbp::Split(0..=2)));
-    (alike && bears && first.contains(&Sbp::Split(2))).then(|| NdSignature {
+    let sig = || NdSignature {
         inputs: smallvec![first.clone(); c.op.sig.inputs.len()],
         outputs: pieces.iter().map(|piece| if *piece { listed(first) } else { first.clone() }).collect(),
         lowering: Some(0),
-    })
+    };
+    (alike && bears && first.contains(&Sbp::Split(2))).then(sig).and_then(|sig| as_asked(sig, hints))
 }
 
 /// A number for each query, beside rows.
@@ -419,11 +426,8 @@ fn give_back() -> Result<OpDef> {
                 other => other,
             });
             let bears = pieces.iter().all(|s| matches!(s, Sbp::Broadcast | Sbp::Split(0..=2)));
-            Ok((bears && pieces.contains(&Sbp::Split(0))).then(|| NdSignature {
-                inputs: smallvec![pieces.clone()],
-                outputs: smallvec![steps],
-                lowering: Some(0),
-            }))
+            let sig = NdSignature { inputs: smallvec![pieces.clone()], outputs: smallvec![steps], lowering: Some(0) };
+            Ok((bears && pieces.contains(&Sbp::Split(0))).then_some(sig).and_then(|sig| as_asked(sig, hints)))
         })
         .samples(&[
             "f64[3, 2, 2, 3, 4]; keys=8, turn=2, queries=5",

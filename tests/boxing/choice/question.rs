@@ -113,6 +113,11 @@ impl Question {
         self.ask(choose)
     }
 
+    /// What the op's own rule takes, if it has one and that one takes anything.
+    pub fn taken(&self) -> Result<Option<NdSignature>> {
+        self.ask(|c| c.op.nd_choose.as_ref().map_or(Ok(None), |rule| rule(c.infer, c.placement, &c.hints())))
+    }
+
     pub fn candidates(&self) -> Result<Vec<Candidate>> {
         self.ask(|c| candidates(c)?.collect())
     }

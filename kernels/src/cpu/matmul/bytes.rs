@@ -83,19 +83,26 @@ pub fn byte_kernels() -> impl Iterator<Item = impl Fn(Bytes<'_>, Bytes<'_>, &Vie
     })
 }
 
+impl Product {
+    /// The product of such operands, for the CPU and for GPUs.
+    pub(crate) fn of_bytes(a: Bytes<'_>, b: Bytes<'_>, out: &View) -> Result<Product> {
+        for of in [a, b] {
+            if !matches!(of.view.dtype(), DType::I8 | DType::U8) {
+                return Err(KernelError::new(format!("operands are i8 or u8, not {}", of.view.dtype())));
+            }
+            if !(-128..=255).contains(&of.zero) {
+                return Err(KernelError::new(format!("the zero of 8-bit numbers is not {}", of.zero)));
+            }
+        }
+        if !matches!(out.dtype(), DType::I32 | DType::I64) {
+            return Err(KernelError::new(format!("sums of products of bytes are i32 or i64, not {}", out.dtype())));
+        }
+        Product::of_dims(a.view, b.view, out)
+    }
+}
+
 fn run(kernel: Kernel, a: Bytes<'_>, b: Bytes<'_>, out: &View) -> Result<()> {
-    for of in [a, b] {
-        if !matches!(of.view.dtype(), DType::I8 | DType::U8) {
-            return Err(KernelError::new(format!("operands are i8 or u8, not {}", of.view.dtype())));
-        }
-        if !(-128..=255).contains(&of.zero) {
-            return Err(KernelError::new(format!("the zero of 8-bit numbers is not {}", of.zero)));
-        }
-    }
-    if !matches!(out.dtype(), DType::I32 | DType::I64) {
-        return Err(KernelError::new(format!("sums of products of bytes are i32 or i64, not {}", out.dtype())));
-    }
-    let product = Product::of_dims(a.view, b.view, out)?;
+    let product = Product::of_bytes(a, b, out)?;
     if out.is_empty() {
         return Ok(());
     }
