@@ -232,8 +232,8 @@ def test_local_tensors_are_written_by_pytorchs_rules():
 
 def test_local_and_global_tensors_are_written_by_the_same_rules():
     writes, no = arguments()
-    # They take integers, matrices and vectors, or a dimension.
-    others = ("bitwise_", "add", "baddbmm_", "gcd_", "lcm_", "mvlgamma_")
+    # They take integers, matrices and vectors, a dimension, or a function.
+    others = ("apply_", "bitwise_", "add", "baddbmm_", "gcd_", "lcm_", "mvlgamma_")
     assert no == [n for n in no if n.startswith(others)], f"no arguments for {no}"
     cells, refused, wrong, values = 0, 0, [], 0
     for state in STATES:
