@@ -1,8 +1,8 @@
 //! Attention whose queries, keys and values are all split along their sequences: the keys go round the ranks in pieces (Liu, Zaharia and
 //! Abbeel, Ring Attention with Blockwise Transformers, 2023). In turn `t` a rank has the keys of the rank `t` before it; only these are
 //! sent, from the rank that owns them. It is chosen where the gathered keys and values would take more than `gather_limit` bytes of a
-//! rank's memory; below, gathering sends as many bytes in fewer messages,
-//! and where there are enough heads, exchanging sequences for heads sends less.
+//! rank's memory; below, gathering sends as many bytes in fewer messages, and where there are enough heads, exchanging sequences for heads
+//! sends less.
 
 use super::attention::{call_attrs, check, dtypes, shapes, whole_parts};
 use super::softmax::{cast_to, widened};
