@@ -5,6 +5,7 @@
 //! sends less.
 
 use super::attention::{call_attrs, check, dtypes, shapes, whole_parts};
+use super::slide::{narrow, range};
 use super::softmax::{cast_to, widened};
 use super::statistics;
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ pub(crate) struct Turn {
     pub(crate) parts: usize,
     /// How many parts before that of the queries the keys' part is, cyclically.
     pub(crate) turn: usize,
-    /// All queries and keys.
+    /// All queries.
     pub(crate) queries: usize,
     /// All keys.
     pub(crate) keys: usize,
@@ -73,16 +74,6 @@ fn around(ranges: impl Iterator<Item = Range<usize>>) -> Range<usize> {
     ranges.filter(|r| !r.is_empty()).reduce(both).unwrap_or(0..0)
 }
 
-fn range(b: &ShardBox, dim: usize) -> Range<usize> {
-    b.offset[dim]..b.offset[dim] + b.size[dim]
-}
-
-fn narrow(b: &ShardBox, dim: usize, to: Range<usize>) -> ShardBox {
-    let mut b = b.clone();
-    (b.offset[dim], b.size[dim]) = (to.start, to.len());
-    b
-}
-
 /// Reads the keys and values that the queries here meet.
 fn keys_met(c: &LocalizeCtx<'_>, q: usize) -> Result<Vec<Option<ShardBox>>> {
     let turn = Turn::of(c.logical, q)?;
@@ -90,7 +81,7 @@ fn keys_met(c: &LocalizeCtx<'_>, q: usize) -> Result<Vec<Option<ShardBox>>> {
     let here = reads.get(q).and_then(Option::as_ref).map(|b| range(b, 2)).unwrap_or(0..0);
     let met = around(shards_within(turn.queries, turn.parts, &here).map(|i| turn.keys_of(i)));
     for b in reads.iter_mut().skip(q + 1).take(2).flatten() {
-        *b = narrow(b, 2, met.clone());
+        narrow(b, 2, met.clone());
     }
     Ok(reads)
 }
@@ -102,7 +93,7 @@ fn pieces_of_keys(c: &LocalizeCtx<'_>) -> Result<Vec<Option<ShardBox>>> {
     let seen = shards_within(turn.keys, turn.parts, &range(&c.outputs[0], 2)).map(|j| turn.meets(j));
     let met = around(seen.filter(|i| !turn.keys_of(*i).is_empty()).map(|i| i..i + 1));
     if let Some(Some(b)) = reads.first_mut() {
-        *b = narrow(b, 0, met);
+        narrow(b, 0, met);
     }
     Ok(reads)
 }
