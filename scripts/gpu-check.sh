@@ -51,14 +51,14 @@ build() {
     out=$(cd "$here" && cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/') || return 1
     cp "$out"/release/{oflow,oflaunch} "$out"/release/examples/{train,gpt} "$to" || return 1
     # `Executable cuda/main.rs (target/release/deps/cuda-0123456789abcdef)`
-    (cd "$here" && cargo test --release --no-run --test cuda --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
+    (cd "$here" && cargo test --release --no-run --test cuda --test cuda_fft --test cuda_linalg --bench cuda_speed 2>&1) | tee "$work/tests" | grep -v Executable
     while read -r line; do
         local file name
         file=$(sed 's/.*(\(.*\)).*/\1/' <<<"$line")
         [[ $file = /* ]] || file=$here/$file
         name=$(basename "$file")
         cp "$file" "$to/${name%-*}" || return 1
-    done < <(grep -E 'Executable (cuda/main|benches/cuda_speed).rs' "$work/tests")
+    done < <(grep -E 'Executable (cuda/main|tests/cuda_fft|tests/cuda_linalg|benches/cuda_speed).rs' "$work/tests")
     echo "built into $to: $(ls "$to" | tr '\n' ' ')"
 }
 
@@ -74,6 +74,10 @@ stage_ops() {
     needs cuda || return
     check "every op, its gradients and signatures on 1, 2 and 4 ranks, waits, training, on the GPU" \
         env OFLOW_TEST_GPU=1 "$BIN/cuda" --test-threads 1 --skip boxing:: --skip failure::
+    local name
+    for name in cuda_fft cuda_linalg; do
+        needs "$name" && check "$name: transforms and decompositions by NVIDIA's libraries" env OFLOW_TEST_GPU=1 "$BIN/$name" --test-threads 1
+    done
 }
 
 stage_nccl() {
@@ -241,7 +245,7 @@ if [[ -n ${PYTHON:-} ]]; then
     mkdir -p "$work/lib"
     path=$work/lib
     packages=$("$PYTHON" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null)
-    for name in nvrtc cublasLt nccl; do
+    for name in nvrtc cublasLt nccl cufft cusolver; do
         [[ -n $packages ]] || break
         file=$(find "$packages" -name "lib$name.so*" | sort | head -1)
         [[ -n $file ]] || continue

@@ -14,9 +14,9 @@
 //! ```
 //!
 //! All functions are linear and differentiable, to any order. A global tensor may be split along every dim that is not transformed, or be
-//! P(sum); along the dims that are transformed it is gathered first. Numbers are f64 where the input is f64 or c128, else f32. The kernels
-//! run on the CPU, by the crate [`rustfft`](https://docs.rs/rustfft); any length is fast. The lines
-//! of a tensor are spread over the threads of the rank. The functions can be called by name too: `oflow::functional::call("fft.rfft", ..)`.
+//! P(sum); along the dims that are transformed it is gathered first. Numbers are f64 where the input is f64 or c128, else f32. On the
+//! CPU the crate [`rustfft`](https://docs.rs/rustfft) computes them, and the lines of a tensor are spread over the threads of the rank; on GPUs
+//! cuFFT, where it is installed (`docs/cuda.md`). Any length is fast. The functions can be called by name too: `oflow::functional::call("fft.rfft", ..)`.
 //!
 //! A crate of its own, because rustfft takes long to compile: programs that transform nothing do not build it.
 

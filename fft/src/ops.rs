@@ -1,8 +1,10 @@
 //! The ops: transforms along one dim times a factor. All are linear, so their gradients are transforms too.
 
 use crate::kernels::{complex, from_real, to_real};
+use oflow::backend::cuda::queue;
 use oflow::kernels::Dims;
-use oflow::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value, normalize_dim};
+use oflow::kernels::cuda::fft::{Transform, transform, workspace};
+use oflow::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelDef, OpDef, Value, normalize_dim};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
 use std::sync::Arc;
@@ -43,6 +45,23 @@ fn declared(text: &str) -> Result<OpDef> {
         }))
 }
 
+/// The kernel of a GPU.
+fn on_gpu(name: &str, kind: Transform) -> KernelDef {
+    let run = KernelDef::cuda(name, move |cx| {
+        let inverse = match kind {
+            Transform::Complex => cx.bool("inverse")?,
+            Transform::FromReal => false,
+            Transform::ToReal => true,
+        };
+        let along = (cx.input(0)?, cx.output(0), cx.dim("dim", 0)?);
+        Ok(transform(&queue(cx)?, kind, along, inverse, cx.float("factor")?, cx.workspace())?)
+    });
+    run.with_workspace(move |c, outs| {
+        let x = c.input(0)?;
+        Ok(workspace(kind, dim(c)?, (x.dtype, &x.shape), (outs[0].dtype, &outs[0].shape)))
+    })
+}
+
 fn with_dim(c: &InferCtx<'_>, size: usize) -> Result<Dims> {
     let mut shape: Dims = c.shape(0)?.into();
     shape[dim(c)?] = size;
@@ -65,6 +84,7 @@ fn complex_to_complex() -> Result<OpDef> {
                 _ => complex::<f32>(x, y, dim, inverse, factor),
             }
         })
+        .kernel(on_gpu("c2c_cuda", Transform::Complex))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let turned = !g.bool("inverse")?;
@@ -87,6 +107,7 @@ fn real_to_complex() -> Result<OpDef> {
                 _ => from_real::<f32>(x, y, dim, factor),
             }
         })
+        .kernel(on_gpu("r2c_cuda", Transform::FromReal))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             // Of the numbers that are not given nothing depends: the transform back of the others and zeros.
@@ -124,6 +145,7 @@ fn complex_to_real() -> Result<OpDef> {
                 _ => to_real::<f32>(y, x, dim, factor),
             }
         })
+        .kernel(on_gpu("c2r_cuda", Transform::ToReal))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dx) = g.grad(0) else { return Ok(()) };
             let dy = g.call("fft.r2c", &[dx], &[("dim", g.attr("dim")?), ("factor", g.attr("factor")?)])?;

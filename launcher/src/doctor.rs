@@ -60,6 +60,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("NVRTC", doctor_cuda::nvrtc),
     ("cuBLASLt", doctor_cuda::cublaslt),
     ("NCCL", doctor_cuda::nccl),
+    ("cuFFT", doctor_cuda::cufft),
+    ("cuSOLVER", doctor_cuda::cusolver),
     ("kernel cache", doctor_cuda::cache),
     ("Device::Cuda", doctor_cuda::device),
 ];

@@ -46,6 +46,14 @@ pub(crate) fn nccl() -> Finding {
     library(&probe().nccl, "ranks exchange through host memory (`pip install nvidia-nccl-cu13` is enough)")
 }
 
+pub(crate) fn cufft() -> Finding {
+    library(&probe().cufft, "Fourier transforms run on the CPU only (`pip install nvidia-cufft` is enough)")
+}
+
+pub(crate) fn cusolver() -> Finding {
+    library(&probe().cusolver, "linear algebra runs on the CPU only (`pip install nvidia-cusolver` is enough)")
+}
+
 pub(crate) fn cache() -> Finding {
     match kernel_cache() {
         Some(folder) => fine(format!("compiled kernels are kept in {}", folder.display())),
@@ -88,8 +96,15 @@ mod tests {
     fn what_would_happen() {
         let gpu = |index| GpuInfo { index, name: "NVIDIA H200".into(), capability: (9, 0), memory: 150_110_011_392 };
         let there = || Ok("13.0".to_string());
-        let mut p =
-            Probe { driver: there(), gpus: Ok(vec![gpu(0), gpu(1)]), nvrtc: there(), cublaslt: there(), nccl: there() };
+        let mut p = Probe {
+            driver: there(),
+            gpus: Ok(vec![gpu(0), gpu(1)]),
+            nvrtc: there(),
+            cublaslt: there(),
+            nccl: there(),
+            cufft: there(),
+            cusolver: there(),
+        };
         assert_eq!(describe(&gpu(1)), "1: NVIDIA H200, compute capability 9.0, 139.8 GiB");
         assert!(outcome(&p).unwrap().starts_with("works; rank r of this host uses GPU r mod 2; groups of ranks with"));
         p.nccl = Err("libnccl.so is not on the library search path".into());

@@ -24,6 +24,7 @@ pub(crate) fn cholesky() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_field!(cx, kernel))
+        .cuda(crate::cuda::cholesky)
         .grad(Grad::rule_saving(&[], &[0], gradient))
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[3, 3]~; upper=true", "f64[1, 1]~", "f64[2, 0, 0]"]))
 }
@@ -47,6 +48,7 @@ pub(crate) fn cholesky_with_info() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_field!(cx, kernel_with_info))
+        .cuda(crate::cuda::cholesky)
         .grad(Grad::rule_saving(&[], &[0], gradient))
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~; upper=true", "f64[2, 0, 0]"]))
 }

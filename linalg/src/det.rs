@@ -28,6 +28,7 @@ pub(crate) fn det() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_field!(cx, det_kernel))
+        .cuda(crate::cuda::det)
         .grad(Grad::rule_saving(&[0], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let a = g.input(0)?;
@@ -75,6 +76,7 @@ pub(crate) fn cofactor() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 4))
         .cpu(|cx| with_field!(cx, cofactor_kernel))
+        .cuda(crate::cuda::cofactor)
         .grad(Grad::rule_saving(&[0], &[0], |g| {
             // C = det(A) A⁻ᵀ, so the gradient of <G, C> is <G, C> A⁻ᵀ - A⁻ᵀ Gᵀ C, of complex numbers with the conjugates of A and C.
             let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -167,6 +169,7 @@ pub(crate) fn slogdet() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_field!(cx, slogdet_kernel))
+        .cuda(crate::cuda::det)
         .grad(Grad::rule_saving(&[0], &[0], |g| {
             // The slope of a real sign is 0 everywhere. A complex one turns by the imaginary part of tr(A⁻¹ dA).
             let (turn, mut dy) = (g.grad(0), g.grad(1));

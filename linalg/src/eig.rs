@@ -31,6 +31,7 @@ pub(crate) fn eig() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 25))
         .cpu(kernel)
+        .cuda(crate::cuda::eig)
         .grad(Grad::rule_saving(&[], &[0, 1], gradient))
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[2, 0, 0]"]))
 }

@@ -46,6 +46,7 @@ pub(crate) fn eigh() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 9))
         .cpu(|cx| with_field!(cx, kernel))
+        .cuda(crate::cuda::eigh)
         .grad(Grad::rule_saving(&[], &[0, 1], gradient))
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[3, 3]~; UPLO=U", "f64[1, 1]", "f64[2, 0, 0]"]))
 }

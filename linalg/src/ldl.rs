@@ -204,6 +204,8 @@ pub(crate) fn decomposition() -> Result<OpDef> {
     .strided()
     .get_sbp(|c| split_batch(c, 3))
     .flops(|c| cubes(c, 1))
+    // cuSOLVER has no decomposition of Hermitian matrices by pivots of two sizes.
+    .traits(|t| t.cpu_only = true)
     .cpu(|cx| with_wide!(cx, factor))
     .samples(&["f32[3, 3]", "f64[2, 3, 3]", "c128[3, 3]; hermitian=true", "f64[2, 0, 0]"]))
 }
@@ -262,6 +264,7 @@ pub(crate) fn solution() -> Result<OpDef> {
         rows.push(Signature::new(&[Sbp::Broadcast, Sbp::Broadcast, Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
         Ok(rows)
     })
+    .traits(|t| t.cpu_only = true)
     .cpu(|cx| with_wide!(cx, solve)))
 }
 

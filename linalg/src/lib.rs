@@ -16,8 +16,9 @@
 //!
 //! All functions take batches `[.., m, n]` of f32, f64, c64 or c128; the other dtypes are an error. c64 is computed in double precision.
 //! A global tensor may be split along its batch dims; along the others it is gathered first. All are differentiable, to any order, but
-//! [`geqrf`], [`ldl_factor_ex`] and [`ldl_solve`]; gradients of complex numbers are conjugate derivatives, as in PyTorch. The kernels run
-//! on the CPU, by the crate [`faer`](https://docs.rs/faer), a matrix on one thread and a batch on all threads of the rank. The ops are also
+//! [`geqrf`], [`ldl_factor_ex`] and [`ldl_solve`]; gradients of complex numbers are conjugate derivatives, as in PyTorch. On the CPU
+//! the crate [`faer`](https://docs.rs/faer) computes, a matrix on one thread and a batch on all threads of the rank; on GPUs cuSOLVER, where it
+//! is installed (`docs/cuda.md`), in the precision of the input. The ops are also
 //! functions by name: `oflow::functional::call("linalg.svd", ..)`, and so are PyTorch's functions outside of `torch.linalg`, as `lu` and
 //! `svd_lowrank`.
 //!
@@ -30,6 +31,7 @@ mod batch;
 mod by_name;
 mod cholesky;
 mod composed;
+mod cuda;
 mod det;
 mod eig;
 mod eigh;

@@ -156,6 +156,7 @@ pub(crate) fn lu_factor() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 3))
         .flops(|c| cubes(c, 1))
         .cpu(|cx| with_field!(cx, kernel))
+        .cuda(crate::cuda::lu)
         .grad(Grad::rule_saving(&[], &[0, 1], gradient))
         .samples(&["f32[3, 3]~", "f64[2, 3, 3]~", "f64[4, 2]", "f64[2, 4]", "c128[3, 3]", "f64[2, 0, 0]"]))
 }
@@ -261,6 +262,7 @@ pub(crate) fn permutation() -> Result<OpDef> {
             DType::F64 => permute::<f64>(cx),
             _ => permute::<Complex<f64>>(cx),
         })
+        .cuda(crate::cuda::permutation)
         .grad(Grad::None)
         .samples(&["i32[2, 3]<4; rows=4, dtype=f64, first=0", "i64[4, 2, 2]<2; rows=2, dtype=c64, first=0"]))
 }

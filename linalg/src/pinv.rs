@@ -34,6 +34,7 @@ pub(crate) fn pinv() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 16))
         .cpu(|cx| with_wide!(cx, kernel))
+        .cuda(crate::cuda::pinv)
         .grad(Grad::rule_saving(&[0], &[0], gradient))
         .samples(&[
             "f32[3, 3]~",

@@ -54,6 +54,7 @@ pub(crate) fn qr() -> Result<OpDef> {
             DType::F64 => kernel::<f64>(cx),
             _ => complex_kernel(cx),
         })
+        .cuda(crate::cuda::qr)
         .grad(Grad::rule_saving(&[], &[0, 1], gradient))
         .samples(&[
             "f32[3, 3]~",

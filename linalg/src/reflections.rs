@@ -27,6 +27,7 @@ pub(crate) fn reflections() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 2))
         .flops(|c| cubes(c, 2))
         .cpu(|cx| with_wide!(cx, kernel))
+        .cuda(crate::cuda::reflections)
         .samples(&["f32[3, 3]", "f64[2, 4, 3]", "f64[3, 4]", "c128[3, 3]", "f64[2, 0, 3]"]))
 }
 

@@ -21,6 +21,7 @@ pub(crate) fn inv() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 1))
         .flops(|c| cubes(c, 2))
         .cpu(|cx| with_field!(cx, inv_kernel))
+        .cuda(crate::cuda::inv)
         .grad(Grad::rule_saving(&[], &[0], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let y = g.output(0)?;
@@ -120,6 +121,7 @@ pub(crate) fn solve() -> Result<OpDef> {
             Ok(cubes(c, 1)?.saturating_add((c.input(1)?.len() as u64).saturating_mul(2 * n as u64)))
         })
         .cpu(|cx| with_field!(cx, solve_kernel))
+        .cuda(crate::cuda::solve)
         .grad(Grad::rule_saving(&[0], &[0], solve_gradient))
         .samples(&[
             "f32[3, 3]~ f32[3, 2]",

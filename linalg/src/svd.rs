@@ -35,6 +35,7 @@ pub(crate) fn svd() -> Result<OpDef> {
         .get_sbp(|c| split_batch(c, 3))
         .flops(|c| cubes(c, 14))
         .cpu(|cx| with_field!(cx, kernel))
+        .cuda(crate::cuda::svd)
         .grad(Grad::rule_saving(&[], &[0, 1, 2], gradient))
         .samples(&[
             "f32[3, 3]~; full_matrices=false",

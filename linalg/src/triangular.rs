@@ -55,6 +55,7 @@ pub(crate) fn solve_triangular() -> Result<OpDef> {
             Ok((shape(c, c.bool("left")?)?.iter().product::<usize>() as u64).saturating_mul(n as u64))
         })
         .cpu(|cx| with_field!(cx, kernel))
+        .cuda(crate::cuda::triangular)
         .grad(Grad::rule_saving(&[0], &[0], gradient))
         .samples(&[
             "f32[3, 3]~ f32[3, 2]; upper=false",
@@ -158,6 +159,7 @@ pub(crate) fn cholesky_solution() -> Result<OpDef> {
             Ok((shape(c, true)?.iter().product::<usize>() as u64).saturating_mul(2 * n as u64))
         })
         .cpu(|cx| with_field!(cx, cholesky_kernel))
+        .cuda(crate::cuda::cholesky_solution)
         .grad(Grad::rule_saving(&[0], &[0], cholesky_gradient))
         // The other triangle is not read and has a gradient, which differences do not show.
         .samples(&["f32[1, 1]~ f32[1, 2]", "f64[2, 1, 1]~ f64[1, 4]; upper=true", "c128[1, 1] c128[1, 2]"]))

@@ -8,6 +8,7 @@ pub mod cpp;
 pub mod golden;
 pub mod gpus;
 pub mod hinted;
+pub mod on_gpu;
 pub mod page;
 pub mod programs;
 

@@ -2,8 +2,10 @@
 
 use super::blas::Blas;
 use super::driver_error;
+use super::fft::Plans;
 use super::probe::{GpuInfo, LEAST_CAPABILITY, probe};
 use super::program::Programs;
+use super::solver::Solver;
 use crate::{KernelError, Result};
 use cudarc::driver::{result, sys};
 use std::cell::Cell;
@@ -18,6 +20,8 @@ pub struct Gpu {
     shared_memory: u32,
     pub(super) programs: Programs,
     blas: OnceLock<Result<Blas>>,
+    pub(super) fft: Plans,
+    solver: OnceLock<Result<Solver>>,
 }
 
 // SAFETY: a CUDA context may be made current on any thread; the rest is plain data or locked.
@@ -70,6 +74,8 @@ impl Gpu {
             shared_memory: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
             programs: Programs::new(info.capability),
             blas: OnceLock::new(),
+            fft: Plans::default(),
+            solver: OnceLock::new(),
             info,
             context,
         })
@@ -90,6 +96,12 @@ impl Gpu {
     pub(super) fn blas(&self) -> Result<&Blas> {
         self.bind()?;
         self.blas.get_or_init(Blas::new).as_ref().map_err(Clone::clone)
+    }
+
+    /// cuSOLVER on this GPU, opened at its first use.
+    pub(super) fn solver(&self) -> Result<&Solver> {
+        self.bind()?;
+        self.solver.get_or_init(Solver::new).as_ref().map_err(Clone::clone)
     }
 
     /// Returns the properties of the GPU.

@@ -20,8 +20,8 @@ pub struct Library {
     present: unsafe fn() -> bool,
 }
 
-/// NVRTC, cuBLASLt and NCCL.
-pub const LIBRARIES: [Library; 3] = [
+/// NVRTC, cuBLASLt, NCCL, cuFFT and cuSOLVER.
+pub const LIBRARIES: [Library; 5] = [
     Library {
         name: "libnvrtc.so",
         files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
@@ -39,6 +39,18 @@ pub const LIBRARIES: [Library; 3] = [
         files: &["libnccl.so.2", "libnccl.so"],
         beside: &[],
         present: cudarc::nccl::sys::is_culib_present,
+    },
+    Library {
+        name: "libcufft.so",
+        files: &["libcufft.so.12", "libcufft.so.11", "libcufft.so"],
+        beside: &["libnvJitLink.so"],
+        present: cudarc::cufft::sys::is_culib_present,
+    },
+    Library {
+        name: "libcusolver.so",
+        files: &["libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"],
+        beside: &["libnvJitLink.so", "libcublasLt.so", "libcublas.so", "libcusparse.so"],
+        present: super::solver::is_present,
     },
 ];
 

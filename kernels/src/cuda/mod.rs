@@ -42,6 +42,7 @@ kernels! {
     pub mod copy: COPY, TRANSPOSE;
     pub mod count: COUNT;
     pub mod embedding: EMBEDDING;
+    pub mod fft: FFT;
     pub mod fill: FILL;
     pub mod gather: GATHER;
     pub mod grouped_norm: GROUPED_NORM;
@@ -59,6 +60,7 @@ kernels! {
     pub mod scan: SCAN;
     pub mod select: SELECT;
     pub mod softmax: SOFTMAX;
+    pub mod solver: LINALG;
     pub mod sort: SORT;
     pub mod steps: STEPS;
     pub mod take: TAKE;

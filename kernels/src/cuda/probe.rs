@@ -3,8 +3,9 @@
 
 use crate::cuda::driver_error;
 use crate::cuda::libraries::open_unfound;
+use crate::cuda::solver;
 use crate::{KernelError, Result};
-use cudarc::{cublaslt, driver, nccl, nvrtc};
+use cudarc::{cublaslt, cufft, driver, nccl, nvrtc};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
@@ -34,6 +35,10 @@ pub struct Probe {
     pub cublaslt: Result<String, String>,
     /// NCCL, for collectives.
     pub nccl: Result<String, String>,
+    /// cuFFT, for Fourier transforms.
+    pub cufft: Result<String, String>,
+    /// cuSOLVER, for linear algebra.
+    pub cusolver: Result<String, String>,
 }
 
 /// Lowest compute capability that the kernels support (they use bf16 arithmetic and asynchronous copies).
@@ -91,6 +96,7 @@ fn look() -> Probe {
     let nvrtc = library!(nvrtc::sys, "libnvrtc.so", ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]);
     let cublaslt = library!(cublaslt::sys, "libcublasLt.so", ["cublasLtGetVersion", "cublasLtMatmul"]);
     let nccl = library!(nccl::sys, "libnccl.so", ["ncclGetVersion", "ncclCommInitRankConfig", "ncclCommFinalize"]);
+    let cufft = library!(cufft::sys, "libcufft.so", ["cufftMakePlanMany64", "cufftSetWorkArea"]);
     Probe {
         gpus: match &driver {
             Err(_) => Err("the driver is missing".to_string()),
@@ -100,6 +106,11 @@ fn look() -> Probe {
         nvrtc: nvrtc.and_then(|()| nvrtc_version()),
         cublaslt: cublaslt.map(|()| cublaslt_version()),
         nccl: nccl.and_then(|()| nccl_version()),
+        cufft: cufft.and_then(|()| cufft_version()),
+        cusolver: match solver::is_present() {
+            true => solver::version(),
+            false => Err(absent("libcusolver.so")),
+        },
     }
 }
 
@@ -162,4 +173,18 @@ fn nccl_version() -> Result<String, String> {
         nccl::sys::ncclResult_t::ncclSuccess => Ok(format!("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)),
         e => Err(format!("ncclGetVersion: {e:?}")),
     }
+}
+
+fn cufft_version() -> Result<String, String> {
+    let mut v: c_int = 0;
+    // SAFETY: writes one int; the library is there.
+    match unsafe { cufft::sys::cufftGetVersion(&mut v) } {
+        cufft::sys::cufftResult::CUFFT_SUCCESS => Ok(version(v)),
+        e => Err(format!("cufftGetVersion: {e:?}")),
+    }
+}
+
+/// 12104 is 12.1.4.
+pub(super) fn version(v: c_int) -> String {
+    format!("{}.{}.{}", v / 1000, v / 100 % 10, v % 100)
 }

@@ -128,10 +128,11 @@ pub struct Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Fault { value, low, high, .. } = self;
-        match low <= high {
-            true => write!(f, "the value {value} is out of range {low}..{high}"),
+        match (low <= high, super::solver::Why::text(*low)) {
+            (true, _) => write!(f, "the value {value} is out of range {low}..{high}"),
+            (false, Some(why)) => write!(f, "matrix {value} of the batch {why}"),
             // `of_divisor` in elementwise.cuh.
-            false => f.write_str(crate::cpu::elementwise::DIVIDED_BY_ZERO),
+            (false, None) => f.write_str(crate::cpu::elementwise::DIVIDED_BY_ZERO),
         }
     }
 }

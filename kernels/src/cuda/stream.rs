@@ -49,6 +49,17 @@ impl Stream {
         };
         Ok(BlasStream { stream: self.raw, workspace: workspace.data() })
     }
+    /// Scratch memory in the order of the stream: later work may use it until it is dropped, and it goes back when that work is done.
+    ///
+    /// # Errors
+    /// There is no memory, or the stream is being captured by a driver that captures no allocations.
+    pub(super) fn scratch(&self, bytes: usize) -> Result<Scratch<'_>> {
+        self.gpu.bind()?;
+        // SAFETY: a live stream of the current context.
+        let at = unsafe { result::malloc_async(self.raw, bytes.max(1)) };
+        let at = at.map_err(|e| driver_error(&format!("allocating {bytes} bytes of scratch memory on a GPU"), e))?;
+        Ok(Scratch { stream: self, at })
+    }
     /// Waits on the host until all work of the stream is done.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.bind()?;
@@ -130,6 +141,26 @@ impl Drop for Stream {
             // SAFETY: from `new`, destroyed once; the driver finishes its work first.
             let _ = unsafe { result::stream::destroy(self.raw) };
         }
+    }
+}
+
+/// Scratch memory of the work of a stream.
+pub(super) struct Scratch<'a> {
+    stream: &'a Stream,
+    at: sys::CUdeviceptr,
+}
+
+impl Scratch<'_> {
+    /// The address on the GPU.
+    pub(super) fn data(&self) -> *mut u8 {
+        self.at as *mut u8
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // SAFETY: from `Stream::scratch`, freed once, in the order of its stream.
+        let _ = unsafe { result::free_async(self.at, self.stream.raw) };
     }
 }
 

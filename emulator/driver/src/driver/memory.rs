@@ -231,11 +231,12 @@ pub fn place(at: usize, len: usize) -> Outcome<MemoryKind> {
     if at == 0 { Err(INVALID_VALUE) } else { Ok(MemoryKind::Pageable) }
 }
 
-/// A pointer that a kernel is given points into a GPU's addresses, but not into (or just behind) a live block.
+/// A pointer that a kernel is given, when it runs, points into a GPU's addresses, but not into (or just behind) a block that is there. One
+/// whose free comes later in a stream is.
 pub fn dangles(at: usize) -> bool {
     owner(at).is_some_and(|gpu| {
         let heap = lock(&gpu.heap);
-        heap.find(at, 0).is_none()
+        heap.live.range(..=at).next_back().is_none_or(|(start, block)| at > start + block.size)
     })
 }
 
