@@ -172,7 +172,7 @@ fn small_blocks_may_lie_in_the_middle_of_what_was_a_large_one() {
     if !emulated() {
         return;
     }
-    enter(2);
+    enter(1);
     let large = alloc(64 << 20);
     unsafe { assert_eq!(sys::cuMemFree_v2(large), OK) };
     // As many as reach past the ends that were made garbage, whichever test has memory before them.
