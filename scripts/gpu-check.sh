@@ -245,7 +245,7 @@ if [[ -n ${PYTHON:-} ]]; then
     mkdir -p "$work/lib"
     path=$work/lib
     packages=$("$PYTHON" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null)
-    for name in nvrtc cublasLt nccl cufft cusolver; do
+    for name in nvrtc cublasLt nccl cufft cusolver cudnn; do
         [[ -n $packages ]] || break
         file=$(find "$packages" -name "lib$name.so*" | sort | head -1)
         [[ -n $file ]] || continue

@@ -17,7 +17,7 @@
 //! How many GPUs there are, how much memory, random delays: environment variables, see `emulator/driver/src/lib.rs`. Set
 //! them before `activate`.
 //!
-//! The emulator is a shared object that exports the parts of libcuda, NVRTC, cuBLASLt, NCCL, cuFFT and cuSOLVER that oflow calls. A stream
+//! The emulator is a shared object that exports the parts of libcuda, NVRTC, cuBLASLt, NCCL, cuFFT, cuSOLVER and cuDNN that oflow calls. A stream
 //! is a thread, with random delays under `OFLOW_EMULATOR_DELAY_US`. The host cannot access device memory. A kernel is the
 //! shipped `.cu` file compiled as C++; the threads of a block are fibers. `tests/cuda` runs every op, gradients, boxings
 //! and training on `Device::Cuda` here, and on a real GPU with `OFLOW_TEST_GPU=1`.
@@ -28,7 +28,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The libraries that cudarc looks for first.
-const NAMES: [&str; 6] = ["libcuda.so", "libnvrtc.so", "libcublasLt.so", "libnccl.so", "libcufft.so", "libcusolver.so"];
+const NAMES: [&str; 7] =
+    ["libcuda.so", "libnvrtc.so", "libcublasLt.so", "libnccl.so", "libcufft.so", "libcusolver.so", "libcudnn.so"];
 const EMULATOR: &str = "liboflow_emulated_cuda.so";
 
 /// Makes the emulated libraries the ones that this process loads. Call it before anything that may load CUDA's. The error

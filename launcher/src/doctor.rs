@@ -62,6 +62,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("NCCL", doctor_cuda::nccl),
     ("cuFFT", doctor_cuda::cufft),
     ("cuSOLVER", doctor_cuda::cusolver),
+    ("cuDNN", doctor_cuda::cudnn),
     ("kernel cache", doctor_cuda::cache),
     ("Device::Cuda", doctor_cuda::device),
 ];

@@ -54,6 +54,13 @@ pub(crate) fn cusolver() -> Finding {
     library(&probe().cusolver, "linear algebra runs on the CPU only (`pip install nvidia-cusolver` is enough)")
 }
 
+pub(crate) fn cudnn() -> Finding {
+    library(
+        &probe().cudnn,
+        "convolutions run by kernels of oflow, without tensor cores (`pip install nvidia-cudnn-cu13` is enough)",
+    )
+}
+
 pub(crate) fn cache() -> Finding {
     match kernel_cache() {
         Some(folder) => fine(format!("compiled kernels are kept in {}", folder.display())),
@@ -104,6 +111,7 @@ mod tests {
             nccl: there(),
             cufft: there(),
             cusolver: there(),
+            cudnn: there(),
         };
         assert_eq!(describe(&gpu(1)), "1: NVIDIA H200, compute capability 9.0, 139.8 GiB");
         assert!(outcome(&p).unwrap().starts_with("works; rank r of this host uses GPU r mod 2; groups of ranks with"));

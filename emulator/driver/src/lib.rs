@@ -1,4 +1,4 @@
-//! CUDA in software: the C functions of libcuda, libnvrtc, libcublasLt, libnccl, libcufft and libcusolver that oflow calls, so that the code that
+//! CUDA in software: the C functions of libcuda, libnvrtc, libcublasLt, libnccl, libcufft, libcusolver and libcudnn that oflow calls, so that the code that
 //! ships runs `Device::Cuda` on a machine without a GPU. Built as a shared object; `oflow-emulator` makes a process load it.
 //!
 //! What is real: streams are threads, so copies and kernels run beside the caller and in no order but that of streams and
@@ -23,6 +23,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod cublaslt;
+mod cudnn;
 mod cufft;
 mod cusolver;
 mod driver;

@@ -1,5 +1,7 @@
-//! Convolutions; see [`crate::cpu::conv`]. A block computes a tile of one group's product.
+//! Convolutions; see [`crate::cpu::conv`]: by cuDNN where it has an algorithm, else by a kernel here, whose blocks compute tiles of one
+//! group's product.
 
+use super::dnn::{Form, convolve};
 use super::{Args, Define, Launch, Queue, Source};
 use crate::conv::{Sizes, Sliding};
 use crate::{KernelError, Result, View};
@@ -26,25 +28,30 @@ struct Conv {
     dilation: [i64; 3],
 }
 
-#[allow(clippy::too_many_arguments)]
-fn launch(
+fn run(
     q: &Queue,
-    form: i64,
+    form: Form,
     sizes: &Sizes,
     s: &Sliding,
-    [m, n]: [usize; 2],
-    [a, b]: [&View; 2],
+    [image, weight, result]: [&View; 3],
     bias: Option<&View>,
-    out: &View,
 ) -> Result<()> {
+    let places: usize = sizes.result.iter().product();
+    let elements: usize = sizes.image.iter().product();
+    // The operands and the sizes of a group's product.
+    let (number, [a, b], out, [m, n]) = match form {
+        Form::Result => (0, [weight, image], result, [sizes.filters, sizes.batch * places]),
+        Form::Image => (1, [weight, result], image, [sizes.channels, sizes.batch * elements]),
+        Form::Weight => (2, [result, image], weight, [sizes.filters, sizes.channels * sizes.taps()]),
+    };
     let rows = m * sizes.groups;
     if let Some(bias) = bias.filter(|b| b.dims() != [rows] || b.dtype() != out.dtype() || !b.is_contiguous()) {
         return Err(KernelError::new(format!("the bias is {} {:?}", bias.dtype(), bias.dims())));
     }
-    if out.is_empty() {
+    if out.is_empty() || convolve(q, form, sizes, s, [image, weight, result], bias)? {
         return Ok(());
     }
-    let f = q.function(&CONV, "conv", &[Define::int("FORM", form), Define::dtype("T", out.dtype())])?;
+    let f = q.function(&CONV, "conv", &[Define::int("FORM", number), Define::dtype("T", out.dtype())])?;
     let all = |v: [usize; 3]| v.map(|v| v as i64);
     let conv = Conv {
         batch: sizes.batch as i64,
@@ -69,9 +76,7 @@ fn launch(
 /// # Errors
 /// If dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn conv(q: &Queue, x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
-    let sizes = Sizes::of(x, weight, out, s.groups)?;
-    let places: usize = sizes.result.iter().product();
-    launch(q, 0, &sizes, s, [sizes.filters, sizes.batch * places], [weight, x], bias, out)
+    run(q, Form::Result, &Sizes::of(x, weight, out, s.groups)?, s, [x, weight, out], bias)
 }
 
 /// See [`conv_transpose`](crate::cpu::conv::conv_transpose).
@@ -79,9 +84,7 @@ pub fn conv(q: &Queue, x: &View, weight: &View, bias: Option<&View>, s: &Sliding
 /// # Errors
 /// If dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn conv_transpose(q: &Queue, x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
-    let sizes = Sizes::of(out, weight, x, s.groups)?;
-    let elements: usize = sizes.image.iter().product();
-    launch(q, 1, &sizes, s, [sizes.channels, sizes.batch * elements], [weight, x], bias, out)
+    run(q, Form::Image, &Sizes::of(out, weight, x, s.groups)?, s, [out, weight, x], bias)
 }
 
 /// See [`conv_weight`](crate::cpu::conv::conv_weight).
@@ -89,6 +92,5 @@ pub fn conv_transpose(q: &Queue, x: &View, weight: &View, bias: Option<&View>, s
 /// # Errors
 /// If dims or dtypes do not fit, or a tensor is not contiguous.
 pub fn conv_weight(q: &Queue, x: &View, dy: &View, s: &Sliding, out: &View) -> Result<()> {
-    let sizes = Sizes::of(x, out, dy, s.groups)?;
-    launch(q, 2, &sizes, s, [sizes.filters, sizes.channels * sizes.taps()], [dy, x], None, out)
+    run(q, Form::Weight, &Sizes::of(x, out, dy, s.groups)?, s, [x, out, dy], None)
 }

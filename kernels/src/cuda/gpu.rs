@@ -1,6 +1,7 @@
 //! A GPU of this process: its primary context, its properties, its compiled programs.
 
 use super::blas::Blas;
+use super::dnn::Dnn;
 use super::driver_error;
 use super::fft::Plans;
 use super::probe::{GpuInfo, LEAST_CAPABILITY, probe};
@@ -22,6 +23,7 @@ pub struct Gpu {
     blas: OnceLock<Result<Blas>>,
     pub(super) fft: Plans,
     solver: OnceLock<Result<Solver>>,
+    pub(super) dnn: OnceLock<Result<Dnn>>,
 }
 
 // SAFETY: a CUDA context may be made current on any thread; the rest is plain data or locked.
@@ -76,6 +78,7 @@ impl Gpu {
             blas: OnceLock::new(),
             fft: Plans::default(),
             solver: OnceLock::new(),
+            dnn: OnceLock::new(),
             info,
             context,
         })

@@ -20,8 +20,8 @@ pub struct Library {
     present: unsafe fn() -> bool,
 }
 
-/// NVRTC, cuBLASLt, NCCL, cuFFT and cuSOLVER.
-pub const LIBRARIES: [Library; 5] = [
+/// NVRTC, cuBLASLt, NCCL, cuFFT, cuSOLVER and cuDNN.
+pub const LIBRARIES: [Library; 6] = [
     Library {
         name: "libnvrtc.so",
         files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
@@ -51,6 +51,12 @@ pub const LIBRARIES: [Library; 5] = [
         files: &["libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"],
         beside: &["libnvJitLink.so", "libcublasLt.so", "libcublas.so", "libcusparse.so"],
         present: super::solver::is_present,
+    },
+    Library {
+        name: "libcudnn.so",
+        files: &["libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"],
+        beside: &["libcudnn_", "libcublasLt.so", "libcublas.so"],
+        present: super::dnn::is_present,
     },
 ];
 

@@ -10,6 +10,7 @@ mod ahead;
 mod blas;
 mod compile;
 mod cubin;
+mod dnn;
 mod driver_error;
 pub mod elementwise;
 mod gpu;

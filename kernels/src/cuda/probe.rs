@@ -3,7 +3,7 @@
 
 use crate::cuda::driver_error;
 use crate::cuda::libraries::open_unfound;
-use crate::cuda::solver;
+use crate::cuda::{dnn, solver};
 use crate::{KernelError, Result};
 use cudarc::{cublaslt, cufft, driver, nccl, nvrtc};
 use std::ffi::c_int;
@@ -39,6 +39,8 @@ pub struct Probe {
     pub cufft: Result<String, String>,
     /// cuSOLVER, for linear algebra.
     pub cusolver: Result<String, String>,
+    /// cuDNN, for convolutions.
+    pub cudnn: Result<String, String>,
 }
 
 /// Lowest compute capability that the kernels support (they use bf16 arithmetic and asynchronous copies).
@@ -110,6 +112,10 @@ fn look() -> Probe {
         cusolver: match solver::is_present() {
             true => solver::version(),
             false => Err(absent("libcusolver.so")),
+        },
+        cudnn: match dnn::is_present() {
+            true => dnn::version(),
+            false => Err(absent("libcudnn.so")),
         },
     }
 }
