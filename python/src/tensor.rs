@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 /// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement.
 ///
 /// Made by ``oflow.tensor``, by factories such as ``oflow.zeros``, by ``oflow.from_numpy`` and ``oflow.from_dlpack``.
-#[pyclass(frozen, subclass, weakref, module = "oflow")]
+#[pyclass(frozen, subclass, weakref, dict, module = "oflow")]
 pub struct Tensor {
     inner: oflow::Tensor,
 }

@@ -59,6 +59,21 @@ def test_attributes_of_parameters_stay():
     assert not hasattr(layer.bias, "no_decay")
 
 
+def test_attributes_of_tensors_stay_with_the_object():
+    x = flow.ones(2)
+    x.name, x._age = "x", 3
+    assert (x.name, x._age) == ("x", 3) and vars(x) == {"name": "x", "_age": 3}
+    # What is computed or copied is another object, as in PyTorch.
+    assert not hasattr(x + 1, "name") and not hasattr(x.detach(), "name")
+    del x.name
+    assert not hasattr(x, "name")
+    for name, value in (("shape", (2,)), ("dtype", flow.int64)):
+        with pytest.raises(AttributeError):
+            setattr(x, name, value)
+    with pytest.raises(AttributeError, match="has no attribute 'squeeze_': a tensor keeps its shape"):
+        x.squeeze_
+
+
 def trained(m):
     layer = m.nn.Linear(2, 1)
     opt = m.optim.Adam([{"params": [layer.weight], "name": "weights"}, {"params": [layer.bias], "lr": 0.5, "scale": 2}])

@@ -2,6 +2,7 @@
 //!
 //! The functions are looked up here: `cudarc`'s bindings of the whole library would take as long to compile as the rest of what is used of it.
 
+use super::blas::WORKSPACE;
 use super::matmul::tf32_allowed;
 use super::probe::probe;
 use super::{Gpu, Queue};
@@ -344,8 +345,15 @@ pub(super) fn convolve(
         }
     };
     let Some(plan) = plan else { return Ok(false) };
-    let scratch = q.stream().scratch(plan.scratch)?;
-    let (f, h, work) = (dnn.functions, state.handle, scratch.data().cast());
+    // Convolutions and products of one stream follow each other, so they share the memory that it has for them.
+    let (work, _held) = match plan.scratch <= WORKSPACE {
+        true => (q.stream().for_blas()?.workspace, None),
+        false => {
+            let scratch = q.stream().scratch(plan.scratch)?;
+            (scratch.data(), Some(scratch))
+        }
+    };
+    let (f, h, work) = (dnn.functions, state.handle, work.cast());
     let (one, zero) = (scalar(1.0, plan.double), scalar(0.0, plan.double));
     let (one, zero): (Pointer, Pointer) = (one.as_ptr().cast_mut().cast(), zero.as_ptr().cast_mut().cast());
     let (x, w, y): (Pointer, Pointer, Pointer) = (image.ptr().cast(), weight.ptr().cast(), result.ptr().cast());

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Stream {
     gpu: Arc<Gpu>,
     raw: sys::CUstream,
-    /// Scratch memory of products, allocated at the first one. Products of one stream follow each other, so they share it.
+    /// Scratch memory of products and convolutions, allocated at the first one. Those of one stream follow each other, so they share it.
     workspace: OnceLock<DeviceMemory>,
 }
 
@@ -37,7 +37,7 @@ impl Stream {
     pub fn raw(&self) -> sys::CUstream {
         self.raw
     }
-    /// The stream with its workspace, for products.
+    /// The stream with its workspace, for products and convolutions.
     pub(super) fn for_blas(&self) -> Result<BlasStream> {
         let workspace = match self.workspace.get() {
             Some(memory) => memory,
