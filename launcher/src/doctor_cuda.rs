@@ -1,7 +1,7 @@
 //! The CUDA part of `oflow doctor`.
 
 use oflow::kernels::cuda::kernel_cache;
-use oflow::kernels::cuda::probe::{GpuInfo, Probe, probe};
+use oflow::kernels::cuda::probe::{GpuInfo, Optional, Probe, optional, probe};
 
 use crate::doctor::{Finding, bad, fine, note};
 
@@ -47,16 +47,19 @@ pub(crate) fn nccl() -> Finding {
 }
 
 pub(crate) fn cufft() -> Finding {
-    library(&probe().cufft, "Fourier transforms run on the CPU only (`pip install nvidia-cufft` is enough)")
+    library(optional(Optional::Cufft), "Fourier transforms run on the CPU only (`pip install nvidia-cufft` is enough)")
 }
 
 pub(crate) fn cusolver() -> Finding {
-    library(&probe().cusolver, "linear algebra runs on the CPU only (`pip install nvidia-cusolver` is enough)")
+    library(
+        optional(Optional::Cusolver),
+        "linear algebra runs on the CPU only (`pip install nvidia-cusolver` is enough)",
+    )
 }
 
 pub(crate) fn cudnn() -> Finding {
     library(
-        &probe().cudnn,
+        optional(Optional::Cudnn),
         "convolutions run by kernels of oflow, without tensor cores (`pip install nvidia-cudnn-cu13` is enough)",
     )
 }
@@ -103,16 +106,8 @@ mod tests {
     fn what_would_happen() {
         let gpu = |index| GpuInfo { index, name: "NVIDIA H200".into(), capability: (9, 0), memory: 150_110_011_392 };
         let there = || Ok("13.0".to_string());
-        let mut p = Probe {
-            driver: there(),
-            gpus: Ok(vec![gpu(0), gpu(1)]),
-            nvrtc: there(),
-            cublaslt: there(),
-            nccl: there(),
-            cufft: there(),
-            cusolver: there(),
-            cudnn: there(),
-        };
+        let mut p =
+            Probe { driver: there(), gpus: Ok(vec![gpu(0), gpu(1)]), nvrtc: there(), cublaslt: there(), nccl: there() };
         assert_eq!(describe(&gpu(1)), "1: NVIDIA H200, compute capability 9.0, 139.8 GiB");
         assert!(outcome(&p).unwrap().starts_with("works; rank r of this host uses GPU r mod 2; groups of ranks with"));
         p.nccl = Err("libnccl.so is not on the library search path".into());

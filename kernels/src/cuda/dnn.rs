@@ -4,7 +4,7 @@
 
 use super::blas::WORKSPACE;
 use super::matmul::tf32_allowed;
-use super::probe::probe;
+use super::probe::{Optional, optional};
 use super::{Gpu, Queue};
 use crate::conv::{Sizes, Sliding};
 use crate::{DType, KernelError, Result, View};
@@ -198,7 +198,6 @@ fn data_type(dtype: DType) -> Option<c_int> {
 impl Dnn {
     /// Opens the library for the GPU whose context is current.
     pub(super) fn new() -> Result<Dnn> {
-        probe().cudnn.as_ref().map_err(|e| KernelError::device(format!("no cuDNN: {e}")))?;
         let functions = functions().map_err(KernelError::device)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
@@ -300,7 +299,7 @@ impl Plan {
 impl Gpu {
     /// cuDNN on this GPU, opened at its first use; `None` where it is not there.
     fn dnn(&self) -> Result<Option<&Dnn>> {
-        if probe().cudnn.is_err() {
+        if optional(Optional::Cudnn).is_err() {
             return Ok(None);
         }
         self.bind()?;

@@ -1,7 +1,7 @@
 //! Discrete Fourier transforms along one dim, by cuFFT: lines of numbers that lie one after the other. Others are copied to scratch memory
 //! first, and so are results whose lines lie otherwise.
 
-use super::probe::probe;
+use super::probe::{Optional, optional};
 use super::rows::blocks;
 use super::stream::Scratch;
 use super::{Args, Define, Launch, Queue, Source, Stream, copy};
@@ -60,7 +60,7 @@ impl Plan {
     fn new(kind: Transform, double: bool, n: usize, count: usize) -> Result<Plan> {
         use sys::cufftType as T;
         let mut handle = 0;
-        // SAFETY: writes one handle; the library is there (`run` asks the probe), and the context is current.
+        // SAFETY: writes one handle; the library is there (`transform` asks), and the context is current.
         done("cufftCreate", unsafe { sys::cufftCreate(&mut handle) })?;
         let mut plan = Plan { handle, area: 0 };
         // SAFETY: a live handle without a plan.
@@ -176,7 +176,9 @@ pub fn transform(
     factor: f64,
     scratch: &View,
 ) -> Result<()> {
-    probe().cufft.as_ref().map_err(|e| KernelError::device(format!("transforms on a GPU need cuFFT: {e}")))?;
+    optional(Optional::Cufft)
+        .as_ref()
+        .map_err(|e| KernelError::device(format!("transforms on a GPU need cuFFT: {e}")))?;
     let part = |d: DType| if d == DType::C128 || d == DType::F64 { DType::F64 } else { DType::F32 };
     let real = part(x.dtype());
     let (from_real, to_real) = (kind == Transform::FromReal, kind == Transform::ToReal);

@@ -20,8 +20,8 @@ pub struct Library {
     present: unsafe fn() -> bool,
 }
 
-/// NVRTC, cuBLASLt, NCCL, cuFFT, cuSOLVER and cuDNN.
-pub const LIBRARIES: [Library; 6] = [
+/// NVRTC, cuBLASLt and NCCL.
+pub const LIBRARIES: [Library; 3] = [
     Library {
         name: "libnvrtc.so",
         files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
@@ -40,6 +40,10 @@ pub const LIBRARIES: [Library; 6] = [
         beside: &[],
         present: cudarc::nccl::sys::is_culib_present,
     },
+];
+
+/// cuFFT, cuSOLVER and cuDNN, which are looked for at the first call that needs them: to open them takes a moment.
+pub(super) const OPTIONAL: [Library; 3] = [
     Library {
         name: "libcufft.so",
         files: &["libcufft.so.12", "libcufft.so.11", "libcufft.so"],
@@ -146,13 +150,13 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Opens by their paths the libraries that the loader does not find, for the rest of the process. Returns those that lie
+/// Opens by their paths those of the libraries that the loader does not find, for the rest of the process. Returns those that lie
 /// somewhere but are still not found under a name that is asked for.
-pub(super) fn open_unfound() -> Vec<(Library, PathBuf)> {
+pub(super) fn open_unfound(libraries: &[Library]) -> Vec<(Library, PathBuf)> {
     if !has_driver() {
         return vec![];
     }
-    let missing: Vec<Library> = LIBRARIES.into_iter().filter(|l| !l.is_found()).collect();
+    let missing: Vec<Library> = libraries.iter().filter(|l| !l.is_found()).copied().collect();
     if missing.is_empty() {
         return vec![];
     }

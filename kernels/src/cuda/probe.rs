@@ -2,11 +2,12 @@
 //! first use of a missing library.
 
 use crate::cuda::driver_error;
-use crate::cuda::libraries::open_unfound;
+use crate::cuda::libraries::{LIBRARIES, Library, OPTIONAL, open_unfound};
 use crate::cuda::{dnn, solver};
 use crate::{KernelError, Result};
 use cudarc::{cublaslt, cufft, driver, nccl, nvrtc};
 use std::ffi::c_int;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// A GPU of this host.
@@ -35,12 +36,6 @@ pub struct Probe {
     pub cublaslt: Result<String, String>,
     /// NCCL, for collectives.
     pub nccl: Result<String, String>,
-    /// cuFFT, for Fourier transforms.
-    pub cufft: Result<String, String>,
-    /// cuSOLVER, for linear algebra.
-    pub cusolver: Result<String, String>,
-    /// cuDNN, for convolutions.
-    pub cudnn: Result<String, String>,
 }
 
 /// Lowest compute capability that the kernels support (they use bf16 arithmetic and asynchronous copies).
@@ -64,16 +59,48 @@ pub fn probe() -> &'static Probe {
     FOUND.get_or_init(look)
 }
 
-fn look() -> Probe {
-    let unusable = open_unfound();
-    let absent = |name: &str| match unusable.iter().find(|(l, _)| l.name == name) {
+/// Why a library is absent.
+fn absent(name: &str, unusable: &[(Library, PathBuf)]) -> String {
+    match unusable.iter().find(|(l, _)| l.name == name) {
         None => format!("{name} is not on the library search path"),
         Some((_, file)) => format!(
             "{name} is not on the library search path, but {} is there: start the program with oflaunch, or put a link \
              named {name} to it into a folder of LD_LIBRARY_PATH",
             file.display()
         ),
-    };
+    }
+}
+
+/// Libraries that only some ops need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Optional {
+    /// cuFFT, for Fourier transforms.
+    Cufft,
+    /// cuSOLVER, for linear algebra.
+    Cusolver,
+    /// cuDNN, for convolutions.
+    Cudnn,
+}
+
+/// Returns the version of a library that only some ops need, or the reason why it cannot be used. It is looked for once per process.
+pub fn optional(which: Optional) -> &'static Result<String, String> {
+    static FOUND: [OnceLock<Result<String, String>>; 3] = [const { OnceLock::new() }; 3];
+    FOUND[which as usize].get_or_init(|| {
+        let library = OPTIONAL[which as usize];
+        let unusable = open_unfound(&[library]);
+        if !library.is_found() {
+            return Err(absent(library.name, &unusable));
+        }
+        match which {
+            Optional::Cufft => cufft_version(),
+            Optional::Cusolver => solver::version(),
+            Optional::Cudnn => dnn::version(),
+        }
+    })
+}
+
+fn look() -> Probe {
+    let unusable = open_unfound(&LIBRARIES);
     macro_rules! library {
         ($sys:path, $file:literal, $needed:expr) => {{
             use $sys as sys;
@@ -86,7 +113,7 @@ fn look() -> Probe {
                 }
             };
             match lacking {
-                None => Err(absent($file)),
+                None => Err(absent($file, &unusable)),
                 Some(Some(symbol)) => Err(format!("{} is too old: it lacks {symbol}", $file)),
                 Some(None) => Ok(()),
             }
@@ -98,7 +125,6 @@ fn look() -> Probe {
     let nvrtc = library!(nvrtc::sys, "libnvrtc.so", ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]);
     let cublaslt = library!(cublaslt::sys, "libcublasLt.so", ["cublasLtGetVersion", "cublasLtMatmul"]);
     let nccl = library!(nccl::sys, "libnccl.so", ["ncclGetVersion", "ncclCommInitRankConfig", "ncclCommFinalize"]);
-    let cufft = library!(cufft::sys, "libcufft.so", ["cufftMakePlanMany64", "cufftSetWorkArea"]);
     Probe {
         gpus: match &driver {
             Err(_) => Err("the driver is missing".to_string()),
@@ -108,15 +134,6 @@ fn look() -> Probe {
         nvrtc: nvrtc.and_then(|()| nvrtc_version()),
         cublaslt: cublaslt.map(|()| cublaslt_version()),
         nccl: nccl.and_then(|()| nccl_version()),
-        cufft: cufft.and_then(|()| cufft_version()),
-        cusolver: match solver::is_present() {
-            true => solver::version(),
-            false => Err(absent("libcusolver.so")),
-        },
-        cudnn: match dnn::is_present() {
-            true => dnn::version(),
-            false => Err(absent("libcudnn.so")),
-        },
     }
 }
 

@@ -13,7 +13,7 @@ pub use around::{
 };
 pub(super) use library::{is_present, version};
 
-use super::probe::probe;
+use super::probe::{Optional, optional};
 use super::stream::Scratch;
 use super::{Queue, copy};
 use crate::{DType, Dims, KernelError, Result, Strides, View};
@@ -44,7 +44,7 @@ impl Solver {
     /// Opens the library for the GPU whose context is current.
     pub(super) fn new() -> Result<Solver> {
         let wrong = |e: String| KernelError::device(format!("linear algebra on a GPU needs cuSOLVER: {e}"));
-        probe().cusolver.clone().map_err(wrong)?;
+        optional(Optional::Cusolver).clone().map_err(wrong)?;
         let functions = functions().map_err(wrong)?;
         let (mut handle, mut params) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: each writes one handle.
