@@ -1,133 +1,15 @@
 //! Discrete Fourier transforms along one dim, by cuFFT: lines of numbers that lie one after the other. Others are copied to scratch memory
 //! first, and so are results whose lines lie otherwise.
 
+pub use super::cufft::Transform;
 use super::probe::{Optional, optional};
 use super::rows::blocks;
-use super::stream::Scratch;
-use super::{Args, Define, Launch, Queue, Source, Stream, copy};
+use super::{Args, Define, Launch, Queue, Source, copy};
 use crate::view::contiguous_strides;
 use crate::{DType, KernelError, Result, View};
-use cudarc::cufft::sys;
-use std::collections::BTreeMap;
-use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 pub(super) static FFT: Source = Source::file("fft", include_str!("../../cuda/fft.cu")).forms(&["T={f32,f64}"]);
-
-/// Plans that a GPU keeps. A program whose sizes never come again must not fill the memory.
-const MOST_PLANS: usize = 1024;
-
-/// Kind of a transform, by the numbers that it takes and gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transform {
-    /// Complex numbers to complex numbers.
-    Complex,
-    /// Real numbers to the first half of their transform.
-    FromReal,
-    /// The first half of a transform to the real numbers that have it.
-    ToReal,
-}
-
-/// Kind, double precision, length and count of lines.
-type Key = (Transform, bool, usize, usize);
-
-/// Plans of one GPU.
-#[derive(Default)]
-pub(super) struct Plans(Mutex<BTreeMap<Key, Arc<Mutex<Plan>>>>);
-
-struct Plan {
-    handle: sys::cufftHandle,
-    /// Bytes of scratch memory.
-    area: usize,
-}
-
-impl Drop for Plan {
-    fn drop(&mut self) {
-        // SAFETY: made in `Plan::new`, destroyed once. The library frees memory of the GPU when work with it is done.
-        let _ = unsafe { sys::cufftDestroy(self.handle) };
-    }
-}
-
-fn done(what: &str, status: sys::cufftResult) -> Result<()> {
-    match status {
-        sys::cufftResult::CUFFT_SUCCESS => Ok(()),
-        sys::cufftResult::CUFFT_ALLOC_FAILED => Err(KernelError::out_of_memory(format!("{what}: out of memory"))),
-        status => Err(KernelError::device(format!("{what}: {status:?}"))),
-    }
-}
-
-impl Plan {
-    fn new(kind: Transform, double: bool, n: usize, count: usize) -> Result<Plan> {
-        use sys::cufftType as T;
-        let mut handle = 0;
-        // SAFETY: writes one handle; the library is there (`transform` asks), and the context is current.
-        done("cufftCreate", unsafe { sys::cufftCreate(&mut handle) })?;
-        let mut plan = Plan { handle, area: 0 };
-        // SAFETY: a live handle without a plan.
-        done("cufftSetAutoAllocation", unsafe { sys::cufftSetAutoAllocation(handle, 0) })?;
-        let of = match (kind, double) {
-            (Transform::Complex, false) => T::CUFFT_C2C,
-            (Transform::Complex, true) => T::CUFFT_Z2Z,
-            (Transform::FromReal, false) => T::CUFFT_R2C,
-            (Transform::FromReal, true) => T::CUFFT_D2Z,
-            (Transform::ToReal, false) => T::CUFFT_C2R,
-            (Transform::ToReal, true) => T::CUFFT_Z2D,
-        };
-        let (mut sizes, none) = ([n as i64], std::ptr::null_mut());
-        // SAFETY: one size, no embedding (lines lie one after the other), and a place for the bytes.
-        let made = unsafe {
-            sys::cufftMakePlanMany64(
-                handle,
-                1,
-                sizes.as_mut_ptr(),
-                none,
-                1,
-                n as i64,
-                none,
-                1,
-                n as i64,
-                of,
-                count as i64,
-                &mut plan.area,
-            )
-        };
-        done(&format!("cuFFT cannot plan {count} transforms of {n} numbers"), made)?;
-        Ok(plan)
-    }
-
-    /// Puts the transform of lines on a stream.
-    fn run(
-        &self,
-        stream: &Stream,
-        area: &Scratch<'_>,
-        kind: Transform,
-        from: &View,
-        to: &View,
-        sign: c_int,
-    ) -> Result<()> {
-        let double = [from.dtype(), to.dtype()].contains(&DType::C128);
-        // SAFETY: a live plan, which only this call uses (it is locked); a live stream of the context that is current, and scratch memory of
-        // the size that the plan asks for.
-        unsafe {
-            done("cufftSetStream", sys::cufftSetStream(self.handle, stream.raw().cast()))?;
-            done("cufftSetWorkArea", sys::cufftSetWorkArea(self.handle, area.data().cast()))?;
-        }
-        let (x, y) = (from.ptr(), to.ptr());
-        // SAFETY: dense lines of the plan's count and length in memory of this GPU, of the dtypes that the function takes: complex numbers
-        // are pairs of reals.
-        let status = unsafe {
-            match (kind, double) {
-                (Transform::Complex, false) => sys::cufftExecC2C(self.handle, x.cast(), y.cast(), sign),
-                (Transform::Complex, true) => sys::cufftExecZ2Z(self.handle, x.cast(), y.cast(), sign),
-                (Transform::FromReal, false) => sys::cufftExecR2C(self.handle, x.cast(), y.cast()),
-                (Transform::FromReal, true) => sys::cufftExecD2Z(self.handle, x.cast(), y.cast()),
-                (Transform::ToReal, false) => sys::cufftExecC2R(self.handle, x.cast(), y.cast()),
-                (Transform::ToReal, true) => sys::cufftExecZ2D(self.handle, x.cast(), y.cast()),
-            }
-        };
-        done("cuFFT's launch", status)
-    }
-}
 
 fn bytes(dtype: DType, dims: &[usize]) -> usize {
     dims.iter().fold(dtype.size(), |b: usize, d| b.saturating_mul(*d)).next_multiple_of(256)
@@ -219,26 +101,12 @@ pub fn transform(
         let args = Args::new().view(&given).value(count as u64).value((n / 2 + 1) as u64).value(both);
         q.launch(q.function(&FFT, "real_ends", &define)?, spread(count), args)?;
     }
-    let plan = {
-        let mut plans = q.gpu().fft.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (kind, real == DType::F64, n, count);
-        match plans.get(&key) {
-            Some(plan) => plan.clone(),
-            None => {
-                q.gpu().bind()?;
-                let plan = Arc::new(Mutex::new(Plan::new(kind, key.1, n, count)?));
-                if plans.len() >= MOST_PLANS {
-                    plans.clear();
-                }
-                plans.insert(key, plan.clone());
-                plan
-            }
-        }
-    };
+    q.gpu().bind()?;
+    let plan = q.gpu().fft.plan(kind, real == DType::F64, n, count)?;
     {
         let plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
         let area = q.stream().scratch(plan.area)?;
-        plan.run(q.stream(), &area, kind, &given, &made, if inverse { 1 } else { -1 })?;
+        plan.run(q.stream().raw(), area.data(), kind, &given, &made, if inverse { 1 } else { -1 })?;
     }
     if factor != 1.0 {
         let parts = made.len() * made.dtype().size() / real.size();

@@ -1,12 +1,12 @@
 //! A GPU of this process: its primary context, its properties, its compiled programs.
 
 use super::blas::Blas;
-use super::dnn::Dnn;
+use super::cudnn::Dnn;
+use super::cufft::Plans;
+use super::cusolver::Solver;
 use super::driver_error;
-use super::fft::Plans;
 use super::probe::{GpuInfo, LEAST_CAPABILITY, probe};
 use super::program::Programs;
-use super::solver::Solver;
 use crate::{KernelError, Result};
 use cudarc::driver::{result, sys};
 use std::cell::Cell;
@@ -23,7 +23,7 @@ pub struct Gpu {
     blas: OnceLock<Result<Blas>>,
     pub(super) fft: Plans,
     solver: OnceLock<Result<Solver>>,
-    pub(super) dnn: OnceLock<Result<Dnn>>,
+    dnn: OnceLock<Result<Dnn>>,
 }
 
 // SAFETY: a CUDA context may be made current on any thread; the rest is plain data or locked.
@@ -105,6 +105,12 @@ impl Gpu {
     pub(super) fn solver(&self) -> Result<&Solver> {
         self.bind()?;
         self.solver.get_or_init(Solver::new).as_ref().map_err(Clone::clone)
+    }
+
+    /// cuDNN on this GPU, opened at its first use.
+    pub(super) fn dnn(&self) -> Result<&Dnn> {
+        self.bind()?;
+        self.dnn.get_or_init(Dnn::new).as_ref().map_err(Clone::clone)
     }
 
     /// Returns the properties of the GPU.

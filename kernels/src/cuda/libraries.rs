@@ -54,13 +54,13 @@ pub(super) const OPTIONAL: [Library; 3] = [
         name: "libcusolver.so",
         files: &["libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"],
         beside: &["libnvJitLink.so", "libcublasLt.so", "libcublas.so", "libcusparse.so"],
-        present: super::solver::is_present,
+        present: super::cusolver::is_present,
     },
     Library {
         name: "libcudnn.so",
         files: &["libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"],
         beside: &["libcudnn_", "libcublasLt.so", "libcublas.so"],
-        present: super::dnn::is_present,
+        present: super::cudnn::is_present,
     },
 ];
 

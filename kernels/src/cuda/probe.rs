@@ -3,7 +3,7 @@
 
 use crate::cuda::driver_error;
 use crate::cuda::libraries::{LIBRARIES, Library, OPTIONAL, open_unfound};
-use crate::cuda::{dnn, solver};
+use crate::cuda::{cudnn, cusolver};
 use crate::{KernelError, Result};
 use cudarc::{cublaslt, cufft, driver, nccl, nvrtc};
 use std::ffi::c_int;
@@ -93,8 +93,8 @@ pub fn optional(which: Optional) -> &'static Result<String, String> {
         }
         match which {
             Optional::Cufft => cufft_version(),
-            Optional::Cusolver => solver::version(),
-            Optional::Cudnn => dnn::version(),
+            Optional::Cusolver => cusolver::version(),
+            Optional::Cudnn => cudnn::version(),
         }
     })
 }
@@ -202,12 +202,8 @@ fn cufft_version() -> Result<String, String> {
     let mut v: c_int = 0;
     // SAFETY: writes one int; the library is there.
     match unsafe { cufft::sys::cufftGetVersion(&mut v) } {
-        cufft::sys::cufftResult::CUFFT_SUCCESS => Ok(version(v)),
+        // 12104 is 12.1.4.
+        cufft::sys::cufftResult::CUFFT_SUCCESS => Ok(format!("{}.{}.{}", v / 1000, v / 100 % 10, v % 100)),
         e => Err(format!("cufftGetVersion: {e:?}")),
     }
-}
-
-/// 12104 is 12.1.4.
-pub(super) fn version(v: c_int) -> String {
-    format!("{}.{}.{}", v / 1000, v / 100 % 10, v % 100)
 }

@@ -128,7 +128,7 @@ pub struct Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Fault { value, low, high, .. } = self;
-        match (low <= high, super::solver::Why::text(*low)) {
+        match (low <= high, Why::text(*low)) {
             (true, _) => write!(f, "the value {value} is out of range {low}..{high}"),
             (false, Some(why)) => write!(f, "matrix {value} of the batch {why}"),
             // `of_divisor` in elementwise.cuh.
@@ -157,6 +157,32 @@ impl FaultSlot {
         fence(Ordering::Release);
         record.claimed.store(0, Ordering::Release);
         Some(fault)
+    }
+}
+
+/// Why a matrix is not computed, as kernels report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A pivot is zero.
+    Singular = 2,
+    /// A leading minor is not positive.
+    NotPositive = 3,
+    /// An element is an infinity or a NaN.
+    NotFinite = 4,
+    /// An iteration did not converge.
+    NotConverged = 5,
+}
+
+impl Why {
+    /// Text of a report of this number, as the predicate of "matrix 3".
+    fn text(number: i64) -> Option<&'static str> {
+        match number {
+            2 => Some("is singular: a pivot of its LU decomposition is zero"),
+            3 => Some("is not positive definite: a leading minor is not positive"),
+            4 => Some("has an infinity or a NaN"),
+            5 => Some("has eigenvalues or singular values that did not converge"),
+            _ => None,
+        }
     }
 }
 

@@ -1,38 +1,13 @@
 //! Kernels around cuSOLVER's decompositions: what it leaves to do.
 
-use super::{holds, sizes};
+use super::room::{Room, holds, sizes};
+use crate::cuda::queue::Why;
 use crate::cuda::rows::blocks;
 use crate::cuda::{Args, Define, Function, Launch, Queue, Source};
 use crate::{DType, KernelError, Result, View};
 
 pub(in crate::cuda) static LINALG: Source = Source::file("linalg", include_str!("../../../cuda/linalg.cu"))
     .forms(&["T={f32,c64} PART=f32 Z=c64", "T={f64,c128} PART=f64 Z=c128"]);
-
-/// Why a matrix is not computed, as kernels report it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// A pivot is zero.
-    Singular = 2,
-    /// A leading minor is not positive.
-    NotPositive = 3,
-    /// An element is an infinity or a NaN.
-    NotFinite = 4,
-    /// An iteration did not converge.
-    NotConverged = 5,
-}
-
-impl Why {
-    /// Text of a report of this number, as the predicate of "matrix 3".
-    pub(in crate::cuda) fn text(number: i64) -> Option<&'static str> {
-        match number {
-            2 => Some("is singular: a pivot of its LU decomposition is zero"),
-            3 => Some("is not positive definite: a leading minor is not positive"),
-            4 => Some("has an infinity or a NaN"),
-            5 => Some("has eigenvalues or singular values that did not converge"),
-            _ => None,
-        }
-    }
-}
 
 fn function(q: &Queue, entry: &str, dtype: DType) -> Result<Function> {
     let part = dtype.part();
@@ -221,7 +196,7 @@ pub fn weighted(q: &Queue, [u, s, vh]: [&View; 3], weights: Weights, y: &View) -
     if sizes(y)? != (count, rows, columns) || y.dtype() != t {
         return Err(KernelError::new(format!("{:?} does not take [{rows}, {columns}]", y.dims())));
     }
-    let w = super::Room::new(q, t, &[count, k])?;
+    let w = Room::new(q, t, &[count, k])?;
     let args = Args::new().view(s).view(&w.view).value(count as u64).value(k as u64);
     let args = match weights {
         Weights::Inverse { atol, rtol } => args.value(atol).value(rtol).opt_view(None).opt_view(None),

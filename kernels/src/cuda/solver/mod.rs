@@ -5,64 +5,28 @@
 //! which is told when the stream is waited for.
 
 mod around;
-mod library;
+mod room;
 
 pub(super) use around::LINALG;
 pub use around::{
-    Weights, Why, check_finite, determinants, identities, mirror, permutations, phases, report, triangular, weighted,
+    Weights, check_finite, determinants, identities, mirror, permutations, phases, report, triangular, weighted,
 };
-pub(super) use library::{is_present, version};
+pub use room::Room;
 
+use super::cusolver::{Solver, done, job};
 use super::probe::{Optional, optional};
+pub use super::queue::Why;
 use super::stream::Scratch;
 use super::{Queue, copy};
 use crate::{DType, Dims, KernelError, Result, Strides, View};
-use library::{Functions, Handle, functions, job, name};
+use room::{holds, sizes};
 use std::ffi::{c_int, c_void};
-use std::sync::{Mutex, PoisonError};
 
-/// The library as one GPU uses it. Handles have a stream, so a call holds the lock.
-pub(super) struct Solver {
-    functions: &'static Functions,
-    handles: Mutex<(Handle, Handle)>,
-}
-
-// SAFETY: the handles may be used from any thread, by one at a time.
-unsafe impl Send for Solver {}
-// SAFETY: as above.
-unsafe impl Sync for Solver {}
-
-fn done(what: &str, status: c_int) -> Result<()> {
-    match status {
-        0 => Ok(()),
-        2 => Err(KernelError::out_of_memory(format!("cuSOLVER: {what}: out of memory"))),
-        status => Err(KernelError::device(format!("cuSOLVER: {what}: {}", name(status)))),
-    }
-}
-
-impl Solver {
-    /// Opens the library for the GPU whose context is current.
-    pub(super) fn new() -> Result<Solver> {
-        let wrong = |e: String| KernelError::device(format!("linear algebra on a GPU needs cuSOLVER: {e}"));
-        optional(Optional::Cusolver).clone().map_err(wrong)?;
-        let functions = functions().map_err(wrong)?;
-        let (mut handle, mut params) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: each writes one handle.
-        unsafe {
-            done("cusolverDnCreate", (functions.cusolverDnCreate)(&mut handle))?;
-            done("cusolverDnCreateParams", (functions.cusolverDnCreateParams)(&mut params))?;
-        }
-        Ok(Solver { functions, handles: Mutex::new((handle, params)) })
-    }
-
-    /// Calls with the handles, of which the first puts work on the queue's stream.
-    fn call<T>(&self, q: &Queue, f: impl FnOnce(&Functions, Handle, Handle) -> Result<T>) -> Result<T> {
-        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: a live handle and a live stream of this GPU.
-        let set = unsafe { (self.functions.cusolverDnSetStream)(handles.0, q.stream().raw().cast()) };
-        done("cusolverDnSetStream", set)?;
-        f(self.functions, handles.0, handles.1)
-    }
+/// The library on the queue's GPU.
+fn solver<'a>(q: &Queue<'a>) -> Result<&'a Solver> {
+    let wrong = |e: &String| KernelError::device(format!("linear algebra on a GPU needs cuSOLVER: {e}"));
+    optional(Optional::Cusolver).as_ref().map_err(wrong)?;
+    q.gpu().solver()
 }
 
 /// A cudaDataType.
@@ -76,44 +40,12 @@ fn data_type(dtype: DType) -> Result<c_int> {
     }
 }
 
-/// Memory of the GPU for the work of one stream, as views see it. It goes back when the work that is enqueued before it is dropped is done.
-pub struct Room<'a> {
-    view: View,
-    _memory: Scratch<'a>,
-}
-
-impl<'a> Room<'a> {
-    /// Room for a contiguous tensor; what it holds is arbitrary.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub fn new(q: &Queue<'a>, dtype: DType, dims: &[usize]) -> Result<Room<'a>> {
-        let bytes = dims.iter().fold(dtype.size(), |b: usize, d| b.saturating_mul(*d));
-        let memory = q.stream().scratch(bytes)?;
-        // SAFETY: as many bytes of the GPU, aligned to 256, which live as long as the room does, in the order of the stream.
-        let view = unsafe { View::from_raw(memory.data(), dtype, dims.into(), crate::view::contiguous_strides(dims)) };
-        Ok(Room { view, _memory: memory })
-    }
-    /// The memory as a tensor.
-    pub fn view(&self) -> &View {
-        &self.view
-    }
-}
-
 /// A batch of matrices by columns, one after the other.
 pub struct Matrices<'a> {
     room: Room<'a>,
     count: usize,
     rows: usize,
     columns: usize,
-}
-
-/// Batch, rows and columns.
-fn sizes(x: &View) -> Result<(usize, usize, usize)> {
-    match x.dims() {
-        [batch @ .., rows, columns] => Ok((batch.iter().product(), *rows, *columns)),
-        dims => Err(KernelError::new(format!("expected matrices [.., m, n], got {dims:?}"))),
-    }
 }
 
 /// The view with its last two dims exchanged.
@@ -219,14 +151,6 @@ fn nth(x: &View, index: usize, of: usize) -> *mut c_void {
     x.ptr().wrapping_add(index * each).cast()
 }
 
-/// An error unless a tensor has this dtype and so many elements, one after the other.
-fn holds(x: &View, dtype: DType, len: usize) -> Result<()> {
-    match x.dtype() == dtype && x.len() == len && x.is_contiguous() {
-        true => Ok(()),
-        false => Err(KernelError::new(format!("{} {:?} does not take {len} numbers of {dtype}", x.dtype(), x.dims()))),
-    }
-}
-
 /// Zeros, of matrices that no routine is called for.
 fn nothing_wrong(q: &Queue, info: &View) -> Result<()> {
     // SAFETY: the elements of the view, which is contiguous (`holds`).
@@ -266,7 +190,7 @@ pub fn cholesky(q: &Queue, a: &Matrices, upper: bool, info: &View) -> Result<()>
         return nothing_wrong(q, info);
     }
     let (n, t, uplo) = (a.square()?, a.code()?, c_int::from(upper));
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         // SAFETY: sizes and addresses of one of the matrices (checked by `Matrices`), places for the sizes.
         let mut w = Work::new(q, "potrf", |d, o| unsafe {
             (f.cusolverDnXpotrf_bufferSize)(h, p, uplo, n, t, a.at(0), a.ld(), t, d, o)
@@ -293,7 +217,7 @@ pub fn cholesky_solve(q: &Queue, a: &Matrices, upper: bool, b: &Matrices) -> Res
     let (n, t, uplo) = (a.square()?, a.code()?, c_int::from(upper));
     fits(a, b)?;
     let info = Room::new(q, DType::I32, &[1])?;
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         (0..a.count).try_for_each(|i| {
             let (columns, info) = (b.columns as i64, info.view.ptr().cast());
             // SAFETY: sizes and addresses of one of the matrices and its right sides, and an i32 of the GPU.
@@ -322,7 +246,7 @@ pub fn lu(q: &Queue, a: &Matrices, pivots: &View, info: &View) -> Result<()> {
         return nothing_wrong(q, info);
     }
     let (m, n, t) = (a.rows as i64, a.columns as i64, a.code()?);
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         // SAFETY: as in `cholesky`.
         let mut w = Work::new(q, "getrf", |d, o| unsafe {
             (f.cusolverDnXgetrf_bufferSize)(h, p, m, n, t, a.at(0), a.ld(), t, d, o)
@@ -350,7 +274,7 @@ pub fn lu_solve(q: &Queue, a: &Matrices, pivots: &View, transposed: bool, b: &Ma
     holds(pivots, DType::I64, a.count * a.rows)?;
     fits(a, b)?;
     let info = Room::new(q, DType::I32, &[1])?;
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         (0..a.count).try_for_each(|i| {
             let (columns, info) = (b.columns as i64, info.view.ptr().cast());
             let (pivots, turn) = (nth(pivots, i, a.count), c_int::from(transposed));
@@ -376,7 +300,7 @@ pub fn qr(q: &Queue, a: &Matrices, columns: usize, tau: &View) -> Result<()> {
     }
     let (m, n, t) = (a.rows as i64, columns as i64, a.code()?);
     let info = Room::new(q, DType::I32, &[1])?;
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         // SAFETY: as in `cholesky`.
         let mut w = Work::new(q, "geqrf", |d, o| unsafe {
             (f.cusolverDnXgeqrf_bufferSize)(h, p, m, n, t, a.at(0), a.ld(), t, nth(tau, 0, a.count), t, d, o)
@@ -405,7 +329,7 @@ pub fn q_of(q: &Queue, a: &Matrices, width: usize, tau: &View) -> Result<()> {
     let (m, n, ld) = (int(a.rows)?, int(width.min(a.columns))?, int(a.rows)?);
     let k = int(tau.len() / a.count)?.min(n);
     let info = Room::new(q, DType::I32, &[1])?;
-    q.gpu().solver()?.call(q, |f, h, _| {
+    solver(q)?.call(q.stream().raw(), |f, h, _| {
         let (ask, run) = match a.room.view.dtype() {
             DType::F32 => (f.cusolverDnSorgqr_bufferSize, f.cusolverDnSorgqr),
             DType::F64 => (f.cusolverDnDorgqr_bufferSize, f.cusolverDnDorgqr),
@@ -435,7 +359,7 @@ pub fn eigh(q: &Queue, a: &Matrices, upper: bool, values: &View, info: &View) ->
         return nothing_wrong(q, info);
     }
     let (n, t, tw, uplo) = (a.square()?, a.code()?, data_type(values.dtype())?, c_int::from(upper));
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         // SAFETY: as in `cholesky`.
         let mut w = Work::new(q, "syevd", |d, o| unsafe {
             (f.cusolverDnXsyevd_bufferSize)(h, p, 1, uplo, n, t, a.at(0), a.ld(), tw, nth(values, 0, a.count), t, d, o)
@@ -471,7 +395,7 @@ pub fn svd(q: &Queue, a: &Matrices, u: &Matrices, values: &View, vh: &Matrices, 
     }
     let (m, n, t, ts) = (a.rows as i64, a.columns as i64, a.code()?, data_type(values.dtype())?);
     let (left, right) = (job(if u.columns == a.rows { 'A' } else { 'S' }), job('A'));
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         let s = |i: usize| nth(values, i, a.count);
         // SAFETY: as in `cholesky`.
         let mut w = Work::new(q, "gesvd", |d, o| unsafe {
@@ -545,7 +469,7 @@ pub fn eig(q: &Queue, a: &Matrices, values: &View, vectors: &Matrices, info: &Vi
         return nothing_wrong(q, info);
     }
     let (n, t, ld, none) = (a.square()?, a.code()?, a.ld(), std::ptr::null_mut());
-    q.gpu().solver()?.call(q, |f, h, p| {
+    solver(q)?.call(q.stream().raw(), |f, h, p| {
         let w = |i: usize| nth(values, i, a.count);
         // SAFETY: as in `cholesky`; no left vectors are asked for.
         let mut work = Work::new(q, "geev", |d, o| unsafe {

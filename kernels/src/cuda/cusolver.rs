@@ -1,9 +1,11 @@
-//! The functions of cuSOLVER that are called here, and how they are found. `cudarc` has bindings of all 480, which would take as long to
+//! cuSOLVER: the functions that are called here, how they are found, and the handle of a GPU. `cudarc` has bindings of all 480, which would take as long to
 //! compile as the rest of what is used of it twice over.
 
+use crate::{KernelError, Result};
+use cudarc::driver::sys::CUstream;
 use libloading::Library;
 use std::ffi::{c_char, c_int, c_schar, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub(super) type Handle = *mut c_void;
 type Status = c_int;
@@ -67,12 +69,12 @@ fn open() -> Option<Library> {
 }
 
 /// Whether the loader finds the library.
-pub(in crate::cuda) fn is_present() -> bool {
+pub(super) fn is_present() -> bool {
     open().is_some()
 }
 
 /// The library, opened for good; why it cannot be used.
-pub(super) fn functions() -> Result<&'static Functions, String> {
+fn functions() -> Result<&'static Functions, String> {
     static FOUND: OnceLock<Result<Functions, String>> = OnceLock::new();
     let find = || {
         let library = open().ok_or("libcusolver.so is not on the library search path")?;
@@ -82,18 +84,18 @@ pub(super) fn functions() -> Result<&'static Functions, String> {
 }
 
 /// The version of the library, or why it cannot be used.
-pub(in crate::cuda) fn version() -> Result<String, String> {
+pub(super) fn version() -> Result<String, String> {
     let mut v: c_int = 0;
     let library = functions()?;
     // SAFETY: writes one int.
     match unsafe { (library.cusolverGetVersion)(&mut v) } {
-        0 => Ok(super::super::probe::version(v)),
+        0 => Ok(format!("{}.{}.{}", v / 1000, v / 100 % 10, v % 100)),
         status => Err(format!("cusolverGetVersion: {}", name(status))),
     }
 }
 
 /// The name of a cusolverStatus_t.
-pub(super) fn name(status: Status) -> &'static str {
+fn name(status: Status) -> &'static str {
     match status {
         0 => "CUSOLVER_STATUS_SUCCESS",
         1 => "CUSOLVER_STATUS_NOT_INITIALIZED",
@@ -110,4 +112,50 @@ pub(super) fn name(status: Status) -> &'static str {
 /// Whether all vectors are wanted, those of the smaller dim, or none: a `char` of the library.
 pub(super) fn job(letter: char) -> c_schar {
     letter as c_char as c_schar
+}
+
+/// The library as one GPU uses it. Handles have a stream, so a call holds the lock.
+pub(super) struct Solver {
+    functions: &'static Functions,
+    handles: Mutex<(Handle, Handle)>,
+}
+
+// SAFETY: the handles may be used from any thread, by one at a time.
+unsafe impl Send for Solver {}
+// SAFETY: as above.
+unsafe impl Sync for Solver {}
+
+pub(super) fn done(what: &str, status: c_int) -> Result<()> {
+    match status {
+        0 => Ok(()),
+        2 => Err(KernelError::out_of_memory(format!("cuSOLVER: {what}: out of memory"))),
+        status => Err(KernelError::device(format!("cuSOLVER: {what}: {}", name(status)))),
+    }
+}
+
+impl Solver {
+    /// Opens the library for the GPU whose context is current.
+    pub(super) fn new() -> Result<Solver> {
+        let functions = functions().map_err(KernelError::device)?;
+        let (mut handle, mut params) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: each writes one handle.
+        unsafe {
+            done("cusolverDnCreate", (functions.cusolverDnCreate)(&mut handle))?;
+            done("cusolverDnCreateParams", (functions.cusolverDnCreateParams)(&mut params))?;
+        }
+        Ok(Solver { functions, handles: Mutex::new((handle, params)) })
+    }
+
+    /// Calls with the handles, of which the first puts work on the stream.
+    pub(super) fn call<T>(
+        &self,
+        stream: CUstream,
+        f: impl FnOnce(&Functions, Handle, Handle) -> Result<T>,
+    ) -> Result<T> {
+        let handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a live handle and a live stream of this GPU.
+        let set = unsafe { (self.functions.cusolverDnSetStream)(handles.0, stream.cast()) };
+        done("cusolverDnSetStream", set)?;
+        f(self.functions, handles.0, handles.1)
+    }
 }
