@@ -227,7 +227,7 @@ impl Blas {
 }
 
 /// A factor in the type that the library reads, f64 for f64, else f32, in the first bytes of a word aligned for both.
-fn scalar(value: f64, double: bool) -> [f64; 1] {
+pub(super) fn scalar(value: f64, double: bool) -> [f64; 1] {
     [if double { value } else { f64::from_bits(u64::from((value as f32).to_bits()).to_le()) }]
 }
 

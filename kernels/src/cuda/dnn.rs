@@ -1,7 +1,7 @@
 //! Convolutions by cuDNN, where it is there and has an algorithm that gives the same bits each time; else [`super::conv`] has kernels.
 
 use super::Queue;
-use super::blas::WORKSPACE;
+use super::blas::{WORKSPACE, scalar};
 pub(super) use super::cudnn::Form;
 use super::cudnn::{Pointer, done};
 use super::matmul::tf32_allowed;
@@ -55,9 +55,4 @@ pub(super) fn convolve(
         }
     }
     Ok(true)
-}
-
-/// A factor in the type that the library reads, f64 for f64, else f32, in the first bytes of a word aligned for both.
-fn scalar(value: f64, double: bool) -> [f64; 1] {
-    [if double { value } else { f64::from_bits(u64::from((value as f32).to_bits()).to_le()) }]
 }
