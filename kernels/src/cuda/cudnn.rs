@@ -2,6 +2,7 @@
 //!
 //! The functions are looked up here: `cudarc`'s bindings of the whole library would take as long to compile as the rest of what is used of it.
 
+use super::by_name::open;
 use crate::conv::{Sizes, Sliding};
 use crate::{DType, KernelError, Result};
 use libloading::Library;
@@ -81,20 +82,15 @@ const MOST_PLANS: usize = 4096;
 /// The names that the loader is asked for, as `cudarc` asks for those of the other libraries.
 const NAMES: [&str; 3] = ["libcudnn.so", "libcudnn.so.9", "libcudnn.so.8"];
 
-fn open() -> Option<Library> {
-    // SAFETY: one of CUDA's libraries, whose initialisers do nothing that matters.
-    NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
-}
-
 /// Whether the loader finds the library.
 pub(super) fn is_present() -> bool {
-    open().is_some()
+    open(&NAMES).is_some()
 }
 
 fn functions() -> Result<&'static Functions, String> {
     static FOUND: OnceLock<Result<Functions, String>> = OnceLock::new();
     let find = || {
-        let library = open().ok_or("libcudnn.so is not on the library search path")?;
+        let library = open(&NAMES).ok_or("libcudnn.so is not on the library search path")?;
         Functions::of(Box::leak(Box::new(library)))
     };
     FOUND.get_or_init(find).as_ref().map_err(Clone::clone)

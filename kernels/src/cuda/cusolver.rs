@@ -1,6 +1,7 @@
 //! cuSOLVER: the functions that are called here, how they are found, and the handle of a GPU. `cudarc` has bindings of all 480, which would take as long to
 //! compile as the rest of what is used of it twice over.
 
+use super::by_name::open;
 use crate::{KernelError, Result};
 use cudarc::driver::sys::CUstream;
 use libloading::Library;
@@ -63,21 +64,16 @@ functions! {
 /// The names that the loader is asked for, as `cudarc` asks for those of the other libraries.
 const NAMES: [&str; 3] = ["libcusolver.so", "libcusolver.so.12", "libcusolver.so.11"];
 
-fn open() -> Option<Library> {
-    // SAFETY: one of CUDA's libraries, whose initialisers do nothing that matters.
-    NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())
-}
-
 /// Whether the loader finds the library.
 pub(super) fn is_present() -> bool {
-    open().is_some()
+    open(&NAMES).is_some()
 }
 
 /// The library, opened for good; why it cannot be used.
 fn functions() -> Result<&'static Functions, String> {
     static FOUND: OnceLock<Result<Functions, String>> = OnceLock::new();
     let find = || {
-        let library = open().ok_or("libcusolver.so is not on the library search path")?;
+        let library = open(&NAMES).ok_or("libcusolver.so is not on the library search path")?;
         Functions::of(Box::leak(Box::new(library)))
     };
     FOUND.get_or_init(find).as_ref().map_err(Clone::clone)

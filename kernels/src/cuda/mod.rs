@@ -8,6 +8,7 @@
 
 mod ahead;
 mod blas;
+mod by_name;
 mod compile;
 mod cubin;
 mod cudnn;
