@@ -1,4 +1,4 @@
-//! Times single ops on one thread, beside PyTorch's where there is one:
+//! Times single ops on one thread, or on `BENCH_THREADS`, beside PyTorch's where there is one:
 //! `PYTHON=path/to/python cargo bench --bench ops [-- FILTER]`.
 //!
 //! Each case is a forward call, then a forward call with the gradients of all inputs. Ours and PyTorch's

@@ -23,7 +23,7 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [data](docs::data), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! and [comm records, reports and policies](docs::comm_trace), [less memory](docs::memory), [graphs](docs::graph), [data](docs::data), [metrics by step](docs::metrics), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
 //! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
 //! [coming from DTensor or OneFlow](docs::coming_from).
 //!
@@ -43,10 +43,12 @@
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`saved_tensors_hooks`], [`detect_anomaly`], [`gradcheck`](testing::gradcheck) |
 //! | training | [`optim`], [`data`], [`metrics`], [`checkpoint`], [`autocast`], [`state`]; in less memory [`nn::zero`], [`nn::checkpoint`] |
+//! | metrics by step, to files | [`log()`], [`metrics::Log`] |
 //! | communication | [`report`], [`take_comm_trace`], [`boxing_policy`] |
-//! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
+//! | devices | [`synchronize`], [`memory_stats`], [`memory_report`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`libraries::load`], [`libraries::build_and_load`], [`backend::add_kernel`] |
 //! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
+//! | where time goes | [`profile`], [`span`], [`mark_step`] |
 //! | tests of ops | [`testing::conformance`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. Those who change oflow read `ARCHITECTURE.md` and
@@ -77,22 +79,25 @@ pub mod sbp;
 pub mod state;
 pub mod tensor;
 pub mod testing;
+pub mod trace;
 pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Generator, GeneratorState, Policy, RankCtx, RankGenerators, World, boxing_policy, detect_anomaly,
-    dry_run, dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync,
-    pin_sbp, rank_generators, run_ranks, run_ranks_with, set_rank_generators, synchronize, with_grad_sbp, with_sbp,
+    EnterGuard, Generator, GeneratorState, Policy, Profile, Profiler, RankCtx, RankGenerators, World, boxing_policy,
+    detect_anomaly, dry_run, dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_report,
+    memory_stats, no_grad, no_sync, pin_sbp, profile, rank_generators, reset_peak_memory, run_ranks, run_ranks_with,
+    set_rank_generators, synchronize, with_grad_sbp, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{
-    AutocastGuard, BackwardOptions, CommRecord, Moved, Report, ReportHint, ReportLine, apply_custom, autocast, report,
-    saved_tensors_hooks, take_comm_trace,
+    Advice, AutocastGuard, BackwardOptions, CommRecord, Moved, Report, ReportHint, ReportLine, apply_custom, autocast,
+    report, saved_tensors_hooks, take_comm_trace,
 };
 pub use memory::MemoryStats;
-pub use oflow_base::{error, host_hierarchy, intern};
+pub use metrics::log;
+pub use oflow_base::{error, host_hierarchy, intern, text};
 pub use oflow_comm as comm;
 pub use oflow_control as control;
 pub use oflow_kernels as kernels;
@@ -100,6 +105,7 @@ pub use oflow_kernels::cuda::matmul::allow_tf32;
 pub use oflow_kernels::{DType, Registered, Scalar};
 pub use ops::Autocast;
 pub use tensor::Tensor;
+pub use trace::{mark_step, span};
 
 /// The pages of the `docs` folder.
 pub mod docs {
@@ -109,7 +115,7 @@ pub mod docs {
         ($($name:ident $file:literal $(+ $more:literal)?)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[comm-trace]: crate::docs::comm_trace\n[checkpoints]: crate::docs::checkpoints\n[data]: crate::docs::data"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n[rust]: crate::docs::rust\n[layers]: crate::docs::layers\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[graph]: crate::docs::graph\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[memory]: crate::docs::memory\n[metrics]: crate::docs::metrics\n[oneflow-ops]: crate::docs::oneflow_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[reference]: crate::docs::ops\n[running]: crate::docs::running\n[timeline]: crate::docs::timeline\n[rust]: crate::docs::rust\n[layers]: crate::docs::layers\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             $(#[doc = include_str!($more)])?
             pub mod $name {}
@@ -125,9 +131,13 @@ pub mod docs {
         boxing_gradients "boxing-gradients.md"
         comm_trace "comm-trace.md"
         memory "memory.md"
+        timeline "timeline.md"
+        slow "slow.md"
         graph "graph.md"
         checkpoints "checkpoints.md"
         data "data.md"
+        watch "watch.md"
+        metrics "metrics.md"
         cuda "cuda.md"
         cases "cases.md"
         custom_ops "custom-ops.md"

@@ -12,6 +12,7 @@ const ROOMS: &[&str] = &[
     "boxing",
     "plan",
     "program",
+    "trace",
     "memory",
     "vm",
     "backend",

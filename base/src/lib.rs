@@ -7,6 +7,7 @@
 //! | [`intern`] | the hasher with a fixed seed, ordered tables, interning |
 //! | [`split`] | the balanced split |
 //! | [`host_hierarchy`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
+//! | [`text`] | numbers and texts as people read them |
 //! | [`tree`] | the binomial tree: broadcasts, and short messages in large groups |
 //!
 //! Pure: no I/O, no threads, no clock, no device. It depends on no other crate of the project.
@@ -18,6 +19,7 @@ pub mod intern;
 mod random;
 mod site;
 pub mod split;
+pub mod text;
 pub mod tree;
 
 pub use error::{CallSite, Error, ErrorKind, Place, Result};

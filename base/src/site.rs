@@ -150,6 +150,11 @@ impl NameScope {
         }
     }
 
+    /// A number that no other path of this process has; 0 outside of all scopes.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
     fn inner(self, name: &str) -> NameScope {
         match self.path() {
             "" => Self::of(name),

@@ -1,4 +1,5 @@
-//! Calls on one thread beside PyTorch's, which `ops_torch.py` makes: forward, and forward with the gradients of all inputs.
+//! Calls beside PyTorch's, which `ops_torch.py` makes: forward, and forward with the gradients of all inputs. On one thread, in processor
+//! time; with `BENCH_THREADS=N` on N, in elapsed time.
 
 use super::{Peer, median};
 use oflow::DType;
@@ -24,20 +25,27 @@ pub fn case(name: &'static str, inputs: &[&[usize]], run: impl Fn(&[Tensor]) -> 
     Case { name, inputs, dtype: DType::F32, run: Box::new(run) }
 }
 
-fn thread_seconds() -> f64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+/// Threads of each side.
+fn threads() -> usize {
+    std::env::var("BENCH_THREADS").map_or(1, |n| n.parse().expect("BENCH_THREADS is a number"))
+}
+
+/// Processor time of this thread, or the time, if it does not compute alone.
+fn seconds() -> f64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let t = clock_gettime(if threads() == 1 { ClockId::ThreadCPUTime } else { ClockId::Monotonic });
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
-/// Median processor time of a call in µs.
+/// Median time of a call in µs.
 fn median_us(f: impl Fn() -> Result<()>) -> Result<f64> {
     f()?;
     f()?;
     let (mut times, start) = (vec![], Instant::now());
     while times.len() < 5 || start.elapsed() < Duration::from_millis(300) {
-        let start = thread_seconds();
+        let start = seconds();
         f()?;
-        times.push((thread_seconds() - start) * 1e6);
+        times.push((seconds() - start) * 1e6);
     }
     Ok(median(times))
 }
@@ -45,6 +53,7 @@ fn median_us(f: impl Fn() -> Result<()>) -> Result<f64> {
 /// Measures the calls whose names contain the first argument, and prints a line for each.
 pub fn run(cases: &[Case]) -> Result<()> {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
+    let _pool = oflow::kernels::parallel::install_pool(threads())?;
     let mut peer = Peer::start("ops_torch.py");
     println!("{:<50} {:<8} {:>11} {:>11} {:>6}", "µs a call", "", "oflow", "PyTorch", "ratio");
     for case in cases.iter().filter(|c| c.name.contains(&filter)) {

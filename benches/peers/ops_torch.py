@@ -1,9 +1,12 @@
-"""PyTorch's side of `cargo bench --bench ops`, which starts it: one thread, CPU.
+"""PyTorch's side of `cargo bench --bench ops`, which starts it: CPU, one thread in processor time, or
+as many as the variable BENCH_THREADS says in elapsed time.
 
 Reads lines "case<TAB>forward" or "case<TAB>both" and answers each with the median processor time of a call in µs."""
-import sys, time, torch, torch.nn.functional as F
+import os, sys, time, torch, torch.nn.functional as F
 
-torch.set_num_threads(1)
+THREADS = int(os.environ.get("BENCH_THREADS", "1"))
+torch.set_num_threads(THREADS)
+clock = time.thread_time_ns if THREADS == 1 else time.perf_counter_ns
 torch.manual_seed(0)
 
 
@@ -101,9 +104,9 @@ def median(f, seconds=0.3):
     f(), f()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
-        start = time.thread_time_ns()
+        start = clock()
         f()
-        times.append((time.thread_time_ns() - start) / 1e3)
+        times.append((clock() - start) / 1e3)
     return sorted(times)[len(times) // 2]
 
 

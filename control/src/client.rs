@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use tonic::{Code, Request, Status};
 
 use super::flight::Recorder;
+use super::glimpse::Watched;
 use super::service::missing_rank;
 use super::session::{self, Stub};
 use super::vitals::Vitals;
@@ -55,10 +56,12 @@ type MakeReport = Box<dyn FnOnce() -> String + Send>;
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) vitals: OnceLock<Vitals>,
+    /// Source of the rank's glimpses while somebody watches the job.
+    pub(super) watched: OnceLock<Arc<dyn Watched>>,
     /// Asks for a heartbeat at once.
     pub(super) beat: Notify,
-    /// Clock of node 0 minus the clock of this host, in nanoseconds.
-    pub(super) clock_offset: AtomicI64,
+    /// Clock of node 0 minus the clock of this host, and the largest error of that, in nanoseconds; `None` before they were compared.
+    pub(super) clock: Mutex<Option<(i64, u64)>>,
     failed: AtomicBool,
     /// Whether the service has been told for whom this rank has waited in vain.
     missing: AtomicBool,
@@ -286,6 +289,11 @@ impl ControlClient {
         let _first_counts = self.shared.vitals.set(vitals);
     }
 
+    /// Adds to the heartbeats what this rank shows, whenever somebody watches the job (`oflaunch --watch`, `--top`).
+    pub fn show(&self, what: Arc<dyn Watched>) {
+        let _first_counts = self.shared.watched.set(what);
+    }
+
     /// Reports that this rank and another one are in different ops, together with this rank's last ops. The service compares them
     /// and finds the first op that differs. Returns when it is found, or after a short time. An error of this call is logged
     /// only: the job fails anyway.
@@ -312,10 +320,10 @@ impl ControlClient {
         }
     }
 
-    /// Returns the clock of node 0 minus the clock of this host, in nanoseconds, to order times of several hosts. It is 0 on node
-    /// 0, and during the first second elsewhere.
-    pub fn clock_offset(&self) -> i64 {
-        self.shared.clock_offset.load(Ordering::Relaxed)
+    /// Returns the clock of node 0 minus the clock of this host, in nanoseconds, to order times of several hosts, and its largest error. It
+    /// is (0, 0) on node 0, and `None` during the first half second elsewhere.
+    pub fn clock_offset(&self) -> Option<(i64, u64)> {
+        *self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends an event, such as a metric, to the event log of node 0's launcher (`oflaunch --events`).

@@ -68,6 +68,15 @@ pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 /// `1`: ranks compare hashes of the data given to `from_vec` and `distribute`.
 pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
 
+/// Folder in which each rank writes a timeline.
+pub const TRACE_VARIABLE: &str = "OFLOW_TRACE";
+
+/// Steps of the program that timelines have, as `100..120`.
+pub const TRACE_STEPS_VARIABLE: &str = "OFLOW_TRACE_STEPS";
+
+/// Largest size of the timeline of a rank, in MiB.
+pub const TRACE_MIB_VARIABLE: &str = "OFLOW_TRACE_MIB";
+
 /// File with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -179,6 +188,21 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: FLIGHT_VARIABLE,
         meaning: "folder of the flight records: each rank's last ops, for `oflow postmortem` [default: a folder made by oflaunch and deleted if the job succeeds]",
+        set_by: SetBy::Either,
+    },
+    Variable {
+        name: TRACE_VARIABLE,
+        meaning: "folder in which each rank writes a timeline, for Perfetto (`oflaunch --trace`) [default: none is written]",
+        set_by: SetBy::Either,
+    },
+    Variable {
+        name: TRACE_STEPS_VARIABLE,
+        meaning: "steps that timelines have, from the first to the one before the last, counted from 0, e.g. 100..120 [default: all]",
+        set_by: SetBy::Either,
+    },
+    Variable {
+        name: TRACE_MIB_VARIABLE,
+        meaning: "largest size of the timeline of a rank in MiB; what comes after it is left out [default: 64]",
         set_by: SetBy::Either,
     },
     Variable {

@@ -42,8 +42,10 @@ pub fn recorded_answers() -> Vec<Vec<u8>> {
     let ask = pb::HeartbeatReply {
         ask: Some(pb::Interval { after: 1, to: 3 }),
         clock_offset_ns: -5,
+        clock_error_ns: Some(7),
         links: vec![1],
         asked: 2,
+        watched: true,
     };
     let place = Place { rank: 1, op: "relu".into(), ordinal: 3, file: "t.rs".into(), line: 4 };
     let failure = Failure::of_job(super::FailureKind::Diverged, "m").in_places([place]);

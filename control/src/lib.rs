@@ -8,6 +8,7 @@ mod env;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
+mod glimpse;
 pub mod handshake;
 mod local;
 pub mod service;
@@ -22,9 +23,11 @@ mod vitals;
 pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{
     ADDRESS_VARIABLE, CHECK_VARIABLE, COMM_VARIABLE, EXPERIMENTAL_VARIABLE, FLIGHT_VARIABLE, JOB_VARIABLE, LaunchEnv,
-    MODEL_VARIABLE, RESTART_VARIABLE, SetBy, TRANSPORT_VARIABLE, TRUST_VARIABLE, VARIABLES, Variable,
+    MODEL_VARIABLE, RESTART_VARIABLE, SetBy, TRACE_MIB_VARIABLE, TRACE_STEPS_VARIABLE, TRACE_VARIABLE,
+    TRANSPORT_VARIABLE, TRUST_VARIABLE, VARIABLES, Variable,
 };
 pub use failure::{Failure, FailureKind};
+pub use glimpse::Watched;
 pub use local::Local;
 pub use oflow_base::Place;
 pub use oflow_flight as flight;

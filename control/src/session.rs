@@ -1,6 +1,6 @@
 //! Work of the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
 
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -162,11 +162,19 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
             None => pb::HeartbeatRequest { last_ms: joined.elapsed().as_millis() as u64, ..Default::default() },
         };
         beat.rank = rank;
+        let watched = shared.watched.get();
+        if let Some(watched) = watched {
+            watched.watch(reported.watched);
+        }
+        beat.glimpse = reported.glimpse(watched.map(|w| &**w));
         let carries = reported.with(&beat);
         match stub.heartbeat(timed(beat, LOST_AFTER)).await {
             Ok(reply) => {
                 let mut reply = reply.into_inner();
-                shared.clock_offset.store(reply.clock_offset_ns, Ordering::Relaxed);
+                if let Some(error) = reply.clock_error_ns {
+                    let mut clock = shared.clock.lock().unwrap_or_else(PoisonError::into_inner);
+                    *clock = Some((reply.clock_offset_ns, error));
+                }
                 reported = carries;
                 asked = reported.hear(&mut reply);
             }

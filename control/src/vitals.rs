@@ -9,6 +9,7 @@ use oflow_proto::control as pb;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::flight::{CallRecord, NodeRecord, OpRecord, Recorder};
+use super::glimpse::{Watched, resident};
 use oflow_comm::{Communicator, LinkEnd, Pulse};
 
 /// Ops that are sent at most when the service asks, or when this rank has met another in a different op.
@@ -38,13 +39,26 @@ pub(super) struct ReportedState {
     /// Ranks whose connections it has asked about, and the number of that question.
     pub(super) links: Vec<u32>,
     pub(super) asked: u64,
+    /// Whether somebody watches the job.
+    pub(super) watched: bool,
+    /// Logged points up to this number.
+    points: u64,
+    /// Whether the next beat is one of those that carry a glimpse: every second one does.
+    shows: bool,
 }
 
 impl ReportedState {
     /// Content of the heartbeats once this one has arrived.
     pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> ReportedState {
         let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
-        ReportedState { marks, ask: None, links: Vec::new(), asked: self.asked }
+        let points = beat.glimpse.as_ref().and_then(|g| g.points.last()).map_or(self.points, |p| p.number);
+        ReportedState { marks, ask: None, links: Vec::new(), asked: self.asked, points, shows: !self.shows, ..*self }
+    }
+
+    /// The glimpse that the next beat is to carry, if any. `of` is missing until the rank has its communicator.
+    pub(super) fn glimpse(&self, of: Option<&dyn Watched>) -> Option<pb::Glimpse> {
+        let due = self.watched && self.shows;
+        due.then(|| pb::Glimpse { resident: resident(), ..of.map(|w| w.look(self.points)).unwrap_or_default() })
     }
 
     /// Takes up a request in the answer to a heartbeat, and tells whether there was one. Whether that is anything.
@@ -52,6 +66,7 @@ impl ReportedState {
         self.ask = reply.ask.take();
         self.links = std::mem::take(&mut reply.links);
         self.asked = self.asked.max(reply.asked);
+        self.watched = reply.watched;
         self.ask.is_some() || !self.links.is_empty()
     }
 }
@@ -126,6 +141,7 @@ impl Vitals {
             moved: MOVED.load(Ordering::Relaxed) + in_graphs,
             absent: false,
             node: node.map(graph_node),
+            glimpse: None,
         }
     }
 

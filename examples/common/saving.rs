@@ -26,6 +26,10 @@ impl Saving {
         let manager = dir.map(|d| CheckpointManager::new(d, CheckpointOptions { keep: keep.unwrap_or(3) }));
         Ok(Saving { manager, every: every.unwrap_or(100), resume })
     }
+    /// Whether the run may go on from a checkpoint.
+    pub fn resumes(&self) -> bool {
+        self.resume
+    }
     /// With `--resume` loads the latest checkpoint, if any, into `state`. Returns the step to start from, 0 without one.
     pub fn load(&mut self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<usize> {
         let Some(m) = self.manager.as_mut().filter(|_| self.resume) else { return Ok(0) };

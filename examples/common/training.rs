@@ -9,6 +9,7 @@ use super::saving::{History, Saving};
 use super::scaler::LossScaler;
 use oflow::World;
 use oflow::graph::{Graph, GraphOptions, Memory};
+use oflow::metrics::{Log, LogOptions};
 use oflow::nn::Module;
 use oflow::prelude::*;
 use oflow::state::Stateful;
@@ -27,6 +28,7 @@ pub const OPTIONS: &str = "\
   --memory M       of the graph: `cheap` computes once more what costs next to nothing, `least` all that saves memory, and a
                    number of bytes what that budget takes  [default: cheap]
   --seed N         seed of weights, dropout and order  [default: 0]
+  --metrics PATH   writes the loss of every step to PATH.jsonl, PATH.csv and, for TensorBoard, to files in PATH
   --log-every N    prints the loss every N steps; between two the host does not wait for the device  [default: 1]
   --checkpoint DIR saves model, optimizer, position in the data and random state to DIR, in the background
   --save-every N   saves every N steps  [default: 100]
@@ -52,6 +54,7 @@ pub struct Setup {
     device: Device,
     captures: bool,
     memory: Memory,
+    metrics: Option<String>,
     log_every: usize,
     speaks: bool,
     saving: Saving,
@@ -75,6 +78,7 @@ impl Setup {
             device,
             captures: o.flag("--graph"),
             memory: o.or("--memory", Memory::Cheap)?,
+            metrics: o.get("--metrics")?,
             log_every: o.count("--log-every", 1)?,
             speaks: world.rank() == 0,
             saving: Saving::from_options(&mut o)?,
@@ -107,6 +111,10 @@ impl Setup {
         all.extend(scaler.0.as_mut().map(|s| ("scaler", s as &mut dyn Stateful)));
         all.extend(state.iter_mut().map(|(name, s)| (*name, &mut **s as &mut dyn Stateful)));
         let first = self.saving.load(&mut all)?;
+        if let Some(path) = &self.metrics {
+            // A run that goes on from a checkpoint writes the steps since then once more.
+            Log::new(path, LogOptions { resume: self.saving.resumes(), ..LogOptions::default() })?.install()?;
+        }
         let mut meter = Meter::new((first + WARMUP).min(total.saturating_sub(1)));
         meter.mark(first);
         let progress = Progress::new(total, self.speaks);
@@ -169,6 +177,9 @@ impl Training {
     /// If reading the loss or saving fails.
     pub fn after(&mut self, step: usize, loss: &Tensor, state: &[(&str, &dyn Stateful)]) -> Result<()> {
         let (done, s) = (step + 1, &self.setup);
+        if s.metrics.is_some() {
+            oflow::log(done, &[("loss", loss)])?;
+        }
         let logs = done % s.log_every == 0 || done == self.total;
         if logs || done == self.first + WARMUP {
             let value = loss.item()?;
@@ -188,13 +199,14 @@ impl Training {
         self.setup.saving.after(done, &all)
     }
 
-    /// Call it after the last step. Waits for the last save.
+    /// Call it after the last step. Writes the last metrics and waits for the last save.
     ///
     /// # Errors
-    /// If the last save failed.
+    /// If either failed.
     pub fn finish(self) -> Result<Outcome> {
         let Training { setup: s, total, history, meter, began, scaler, .. } = self;
         let seconds = began.elapsed().as_secs_f64();
+        oflow::metrics::flush_log()?;
         s.saving.finish()?;
         let (losses, step_seconds, rate) = (history.0, meter.median(), meter.steps_per_s());
         let last = losses.iter().rev().take(10).sum::<f64>() / losses.len().min(10) as f64;

@@ -1,8 +1,12 @@
 //! Transforms of all lines of a tensor along a dim, times a factor. Lines that lie one after the other are read and written where they
-//! are; others are copied into contiguous memory, several at a time, and from there to the output. Each line is computed by one thread,
-//! so its bits do not depend on how many there are.
+//! are; complex ones that lie side by side are transformed together, one in each lane of vectors, where the CPU and the length allow it;
+//! others are copied into contiguous memory, several at a time, and from there to the output. Each line is computed by one thread, and its
+//! bits do not depend on the others: of lines along the last dim at all, of those along other dims as long as there are enough to fill
+//! half a vector. Fewer, or lines of a dim behind which all others have one element, are transformed as those along the last dim are.
 
+use crate::halves::{from_spectrum, to_spectrum};
 use crate::plans::{self, Real};
+use crate::vectors::{Columns, parts, parts_mut};
 use oflow::kernels::cpu::strided::prefetch;
 use oflow::kernels::parallel::parallel_for;
 use oflow::kernels::{Element, View};
@@ -49,9 +53,10 @@ impl<'a> Lines<'a> {
         (at, self.view.strides()[self.dim])
     }
 
-    /// Calls `element(place in the view, index in the lines one after the other, a pitch apart)` for all elements of some lines.
+    /// Calls `element(place in the view, index among the copied ones)` for all elements of some lines. Copies of two lines begin `pitch`
+    /// apart, and those of two elements of a line are `stride` apart.
     #[inline(always)]
-    fn visit<E>(&self, lines: Range<usize>, pitch: usize, element: impl Fn(*mut E, usize)) {
+    fn visit<E>(&self, lines: Range<usize>, [pitch, stride]: [usize; 2], element: impl Fn(*mut E, usize)) {
         let (count, len, base) = (lines.len(), self.len(), self.view.ptr() as *mut E);
         let (first, step) = self.place(lines.start);
         // Elements of lines that lie side by side are visited in the order in which they lie. The next ones are too far for the CPU to
@@ -60,34 +65,40 @@ impl<'a> Lines<'a> {
             for k in 0..len {
                 let row = base.wrapping_offset(first + k as isize * step);
                 prefetch(row.wrapping_offset(ROWS_AHEAD * step), count, true);
-                (0..count).for_each(|l| element(row.wrapping_add(l), l * pitch + k));
+                (0..count).for_each(|l| element(row.wrapping_add(l), l * pitch + k * stride));
             }
             return;
         }
         for (l, i) in lines.enumerate() {
             let line = base.wrapping_offset(self.place(i).0);
             match step {
-                1 => (0..len).for_each(|k| element(line.wrapping_add(k), l * pitch + k)),
-                _ => (0..len).for_each(|k| element(line.wrapping_offset(k as isize * step), l * pitch + k)),
+                1 => (0..len).for_each(|k| element(line.wrapping_add(k), l * pitch + k * stride)),
+                _ => (0..len).for_each(|k| element(line.wrapping_offset(k as isize * step), l * pitch + k * stride)),
             }
         }
     }
 
-    fn read<E: Element>(&self, lines: Range<usize>, into: &mut [E], pitch: usize) {
-        assert!(into.len() >= lines.len() * pitch && pitch >= self.len() && lines.end <= self.count());
+    /// An error of the program unless the copies of lines have room.
+    fn check(&self, lines: &Range<usize>, [pitch, stride]: [usize; 2], room: usize) {
+        let needed = (lines.len().max(1) - 1) * pitch + (self.len() - 1) * stride + 1;
+        assert!(room >= needed && lines.end <= self.count(), "{lines:?} of {} need {needed}, not {room}", self.count());
+    }
+
+    fn read<E: Element>(&self, lines: Range<usize>, into: &mut [E], steps: [usize; 2]) {
+        self.check(&lines, steps, into.len());
         let into = into.as_mut_ptr();
         // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, and one of the lines (checked above).
-        self.visit(lines, pitch, |from: *mut E, k| unsafe { into.add(k).write(from.read()) });
+        self.visit(lines, steps, |from: *mut E, k| unsafe { into.add(k).write(from.read()) });
     }
 
     /// # Safety
     /// The view is an output of the call, and no other thread touches these lines.
-    unsafe fn write<E: Element>(&self, lines: Range<usize>, from: &[E], pitch: usize) {
-        assert!(from.len() >= lines.len() * pitch && pitch >= self.len() && lines.end <= self.count());
+    unsafe fn write<E: Element>(&self, lines: Range<usize>, from: &[E], steps: [usize; 2]) {
+        self.check(&lines, steps, from.len());
         let from = from.as_ptr();
         // SAFETY: an element of the view, of type E (checked in `new`), live while the kernel runs, exclusive by the contract, and one
         // of the lines (checked above).
-        self.visit(lines, pitch, |to: *mut E, k| unsafe { to.write(from.add(k).read()) });
+        self.visit(lines, steps, |to: *mut E, k| unsafe { to.write(from.add(k).read()) });
     }
 
     /// The elements of lines that lie one after the other.
@@ -179,6 +190,13 @@ where
         return Ok(());
     }
     let (plan, factor) = (plans::complex::<T>(n, inverse), real::<T>(factor));
+    if let Some(columns) = plan.columns.as_ref().filter(|_| !to.dense && count >= T::LANES / 2) {
+        return match side_by_side(&from, &to) {
+            Some(width) if width >= T::LANES => transform_columns(columns, (&from, &to), width, factor),
+            _ => transform_gathered(columns, (&from, &to), factor),
+        };
+    }
+    let plan = &plan.fft;
     let lines = together(n, to.dense).min(count);
     let pitch = if to.dense { n } else { n + GAP };
     let scratch = plan.get_inplace_scratch_len().max(plan.get_immutable_scratch_len());
@@ -198,15 +216,78 @@ where
                 }
             }
             (false, _) => {
-                from.read(lines.clone(), made, pitch);
+                from.read(lines.clone(), made, [pitch, 1]);
                 made.chunks_exact_mut(pitch).for_each(|y| plan.process_with_scratch(&mut y[..n], scratch));
             }
         }
         scale(made, factor);
         if !to.dense {
             // SAFETY: as above.
-            unsafe { to.write(lines, made, pitch) };
+            unsafe { to.write(lines, made, [pitch, 1]) };
         }
+        Ok(())
+    })
+}
+
+/// How many lines lie side by side in both views, each time.
+fn side_by_side(from: &Lines<'_>, to: &Lines<'_>) -> Option<usize> {
+    let inner = (0..to.view.rank()).rev().find(|d| *d != to.dim && to.view.dims()[*d] > 1)?;
+    let steps = [from, to].map(|lines| lines.view.strides()[inner]);
+    (steps == [1, 1]).then(|| to.view.dims()[inner])
+}
+
+/// Transforms lines of which `width` lie side by side each time.
+fn transform_columns<T: Real>(
+    plan: &Columns<T>,
+    (from, to): (&Lines<'_>, &Lines<'_>),
+    width: usize,
+    factor: T,
+) -> Result<()> {
+    let across = width.div_ceil(T::LANES);
+    let size = (to.count() / width * across, to.len() * T::LANES, 1);
+    each(
+        size,
+        || Ok(plan.room()),
+        |room, group| {
+            let column = group.start % across * T::LANES;
+            let lanes = T::LANES.min(width - column);
+            let line = group.start / across * width + column;
+            let ((x, step_x), (y, step_y)) = (from.place(line), to.place(line));
+            let read = |k: usize| {
+                let row = (from.view.ptr() as *const Z<T>).wrapping_offset(x + k as isize * step_x);
+                prefetch(row.wrapping_offset(ROWS_AHEAD * step_x), lanes, true);
+                // SAFETY: number k of lines that lie side by side, elements of the view, of type Z<T> (checked in `Lines::new`), live while
+                // the kernel runs, which writes no input.
+                parts(unsafe { std::slice::from_raw_parts(row, lanes) })
+            };
+            let write = |k: usize| {
+                let row = (to.view.ptr() as *mut Z<T>).wrapping_offset(y + k as isize * step_y);
+                prefetch(row.wrapping_offset(ROWS_AHEAD * step_y), lanes, true);
+                // SAFETY: as above, of the output of the call; each line has one task.
+                parts_mut(unsafe { std::slice::from_raw_parts_mut(row, lanes) })
+            };
+            plan.run(room, factor, read, write);
+            Ok(())
+        },
+    )
+}
+
+/// Transforms lines that are copied so that they lie side by side.
+fn transform_gathered<T: Real>(plan: &Columns<T>, (from, to): (&Lines<'_>, &Lines<'_>), factor: T) -> Result<()>
+where
+    Z<T>: Element,
+{
+    let (n, steps) = (to.len(), [1, T::LANES]);
+    let make = || Ok((plan.room(), zeros::<Z<T>>(n * T::LANES)?, zeros::<Z<T>>(n * T::LANES)?));
+    each((to.count(), n, T::LANES), make, |(room, given, made), lines| {
+        from.read(lines.clone(), given, steps);
+        let rows = made.as_mut_ptr();
+        let read = |k: usize| parts(&given[k * T::LANES..][..T::LANES]);
+        // SAFETY: a row of `made` for each number, which is asked for once.
+        let write = |k: usize| parts_mut(unsafe { std::slice::from_raw_parts_mut(rows.add(k * T::LANES), T::LANES) });
+        plan.run(room, factor, read, write);
+        // SAFETY: the output of the call; each line has one task.
+        unsafe { to.write(lines, made, steps) };
         Ok(())
     })
 }
@@ -250,7 +331,7 @@ where
         let (given, step) = match from.dense {
             true => (from.slice::<T>(lines.clone()), n),
             false => {
-                from.read(lines.clone(), reals, pitch);
+                from.read(lines.clone(), reals, [pitch, 1]);
                 (&reals[..lines.len() * pitch], pitch)
             }
         };
@@ -262,7 +343,7 @@ where
         for (x, y) in given.chunks_exact(step).zip(made.chunks_exact_mut(gap)) {
             if even {
                 plan.fft.process_immutable_with_scratch(pairs(&x[..n]), &mut y[..n / 2], scratch);
-                T::to_spectrum(&mut y[..m], &plan.roots, factor);
+                to_spectrum(&mut y[..m], &plan.roots, factor, T::all_of_spectrum);
             } else {
                 whole.iter_mut().zip(x).for_each(|(z, x)| *z = Z { re: *x, im: T::zero() });
                 plan.fft.process_with_scratch(whole, scratch);
@@ -271,7 +352,7 @@ where
         }
         if !to.dense {
             // SAFETY: as above.
-            unsafe { to.write(lines, made, gap) };
+            unsafe { to.write(lines, made, [gap, 1]) };
         }
         Ok(())
     })
@@ -297,18 +378,27 @@ where
     let copied = if to.dense { 0 } else { lines * gap };
     let scratch = plan.fft.get_inplace_scratch_len().max(plan.fft.get_immutable_scratch_len());
     let whole = if even { 0 } else { n };
-    let make =
-        || Ok((zeros::<Z<T>>(lines * pitch)?, zeros::<T>(copied)?, zeros::<Z<T>>(whole)?, zeros::<Z<T>>(scratch)?));
+    let given = if from.dense { m } else { lines * pitch };
+    let make = || Ok((zeros::<Z<T>>(given)?, zeros::<T>(copied)?, zeros::<Z<T>>(whole)?, zeros::<Z<T>>(scratch)?));
     each((count, n, lines), make, |(given, copies, whole, scratch), lines| {
-        from.read(lines.clone(), given, pitch);
+        if !from.dense {
+            from.read(lines.clone(), given, [pitch, 1]);
+        }
         let made = match to.dense {
             // SAFETY: the output of the call; each line has one task.
             true => unsafe { to.slice_mut::<T>(lines.clone()) },
             false => &mut copies[..lines.len() * gap],
         };
-        for (y, x) in given.chunks_exact_mut(pitch).zip(made.chunks_exact_mut(gap)) {
+        for (i, x) in lines.clone().zip(made.chunks_exact_mut(gap)) {
+            let y = match from.dense {
+                true => {
+                    given[..m].copy_from_slice(from.slice(i..i + 1));
+                    &mut given[..m]
+                }
+                false => &mut given[(i - lines.start) * pitch..][..m],
+            };
             if even {
-                T::from_spectrum(&mut y[..m], &plan.roots, factor);
+                from_spectrum(&mut y[..m], &plan.roots, factor, T::all_of_pairs);
                 plan.fft.process_immutable_with_scratch(&y[..n / 2], pairs_mut(&mut x[..n]), scratch);
             } else {
                 whole[0] = Z { re: y[0].re, im: T::zero() };
@@ -321,7 +411,7 @@ where
         }
         if !to.dense {
             // SAFETY: as above.
-            unsafe { to.write(lines, made, gap) };
+            unsafe { to.write(lines, made, [gap, 1]) };
         }
         Ok(())
     })

@@ -15,7 +15,7 @@
 //!
 //! All functions are linear and differentiable, to any order. A global tensor may be split along every dim that is not transformed, or be
 //! P(sum); along the dims that are transformed it is gathered first. Numbers are f64 where the input is f64 or c128, else f32. On the
-//! CPU the crate [`rustfft`](https://docs.rs/rustfft) computes them, and the lines of a tensor are spread over the threads of the rank; on GPUs
+//! CPU the crate [`rustfft`](https://docs.rs/rustfft) computes them, and where there are vectors of 512 bits some lengths are computed here; the lines of a tensor are spread over the threads of the rank; on GPUs
 //! cuFFT, where it is installed (`docs/cuda.md`). Any length is fast. The functions can be called by name too: `oflow::functional::call("fft.rfft", ..)`.
 //!
 //! A crate of its own, because rustfft takes long to compile: programs that transform nothing do not build it.
@@ -27,6 +27,8 @@ mod kernels;
 mod ops;
 mod plans;
 mod stft;
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_vectors.rs")]
+mod vectors;
 
 pub use functions::{
     Dft, DftN, Norm, fft, fft2, fftfreq, fftn, fftshift, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ifftshift, ihfft,

@@ -1,9 +1,10 @@
 //! The transforms that were planned: planning takes longer than a short transform, so the last ones are kept.
 
 use crate::halves;
-use oflow::kernels::Element;
+use crate::vectors::halves::{Of, pairwise};
+use crate::vectors::{Columns, Lane, line};
 use rustfft::num_complex::Complex as Z;
-use rustfft::{Fft, FftNum, FftPlanner};
+use rustfft::{Fft, FftDirection, FftPlanner};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Plans kept at most of each kind of numbers.
@@ -12,9 +13,9 @@ const MOST: usize = 256;
 /// Bytes that they hold at most, as far as lengths tell. A plan of more is kept alone.
 const MOST_BYTES: usize = 128 << 20;
 
-/// Bytes of a plan, as a multiple of those of a line of complex numbers: twiddle factors, and those of a longer transform of a power of
-/// two where the length has large prime factors.
-const LINES: usize = 4;
+/// Bytes of a plan, as a multiple of those of a line of complex numbers: twiddle factors, those of lines that lie side by side, and those
+/// of a longer transform of a power of two where the length has large prime factors.
+const LINES: usize = 6;
 
 /// Direction of a Fourier transform and whether one of its sides is real; part of the key of a remembered plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,13 @@ pub(crate) enum TransformKind {
     Inverse,
     FromReal,
     ToReal,
+}
+
+/// A planned transform of complex numbers.
+pub(crate) struct ComplexPlan<T: Lane> {
+    pub(crate) fft: Arc<dyn Fft<T>>,
+    /// Of lines that lie side by side, where that is faster.
+    pub(crate) columns: Option<Columns<T>>,
 }
 
 /// A planned transform of which one side is real numbers. Those of an even length are taken in pairs for complex ones, so it is of half the
@@ -35,30 +43,36 @@ pub(crate) struct RealPlan<T> {
 
 /// A planned transform.
 #[derive(Clone)]
-enum FftPlan<T> {
-    Complex(Arc<dyn Fft<T>>),
+enum FftPlan<T: Lane> {
+    Complex(Arc<ComplexPlan<T>>),
     Real(Arc<RealPlan<T>>),
 }
 
-impl<T: FftNum> FftPlan<T> {
-    /// Planners remember every length and never forget one, so each plan is made by a planner of its own.
+/// A transform of one line. Planners remember every length and never forget one, so each plan is made by a planner of its own.
+fn of_line<T: Lane>(n: usize, inverse: bool) -> Arc<dyn Fft<T>> {
+    let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+    line(n, inverse).unwrap_or_else(|| FftPlanner::new().plan_fft(n, direction))
+}
+
+impl<T: Lane> FftPlan<T> {
     fn make(kind: TransformKind, n: usize) -> FftPlan<T> {
         let real = |inverse: bool| {
             let even = n.is_multiple_of(2);
             let len = if even { n / 2 } else { n };
-            let mut planner = FftPlanner::new();
-            let fft = if inverse { planner.plan_fft_inverse(len) } else { planner.plan_fft_forward(len) };
+            let fft = of_line(len, inverse);
             let root = |k: usize| {
-                let (sin, cos) = (std::f64::consts::TAU * k as f64 / n as f64).sin_cos();
-                let [re, im] = [cos, -sin].map(|x| T::from_f64(x).unwrap_or_else(T::zero));
+                let [re, im] = halves::root(k, n);
                 Z { re, im }
             };
             let count = if even { (len - 1) / 2 } else { 0 };
             FftPlan::Real(Arc::new(RealPlan { fft, roots: (1..=count).map(root).collect() }))
         };
+        let complex = |inverse: bool| {
+            FftPlan::Complex(Arc::new(ComplexPlan { fft: of_line(n, inverse), columns: Columns::new(n, inverse) }))
+        };
         match kind {
-            TransformKind::Forward => FftPlan::Complex(FftPlanner::new().plan_fft_forward(n)),
-            TransformKind::Inverse => FftPlan::Complex(FftPlanner::new().plan_fft_inverse(n)),
+            TransformKind::Forward => complex(false),
+            TransformKind::Inverse => complex(true),
             TransformKind::FromReal => real(false),
             TransformKind::ToReal => real(true),
         }
@@ -66,9 +80,9 @@ impl<T: FftNum> FftPlan<T> {
 }
 
 /// The plans of the last transforms, the last one at the end.
-pub(crate) struct Plans<T>(Vec<(TransformKind, usize, FftPlan<T>)>);
+pub(crate) struct Plans<T: Lane>(Vec<(TransformKind, usize, FftPlan<T>)>);
 
-impl<T: FftNum> Plans<T> {
+impl<T: Lane> Plans<T> {
     const fn new() -> Plans<T> {
         Plans(Vec::new())
     }
@@ -92,23 +106,23 @@ impl<T: FftNum> Plans<T> {
 }
 
 /// f32 and f64.
-pub(crate) trait Real: FftNum + Element + Default {
+pub(crate) trait Real: Lane {
     /// The plans of this process.
     fn plans() -> &'static Mutex<Plans<Self>>;
-    /// See [`halves::to_spectrum`].
-    fn to_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
-    /// See [`halves::from_spectrum`].
-    fn from_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
+    /// [`halves::of_spectrum`] of many pairs.
+    fn all_of_spectrum(low: &mut [Z<Self>], high: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
+    /// [`halves::of_pairs`] of many pairs.
+    fn all_of_pairs(low: &mut [Z<Self>], high: &mut [Z<Self>], roots: &[Z<Self>], factor: Self);
 }
 
 macro_rules! real {
-    ($($t:ty: $to:ident $from:ident),*) => {$(
+    ($($t:ty: $spectrum:ident $pairs:ident),*) => {$(
         impl Real for $t {
-            fn to_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self) {
-                halves::$to(z, roots, factor);
+            fn all_of_spectrum(low: &mut [Z<$t>], high: &mut [Z<$t>], roots: &[Z<$t>], factor: $t) {
+                pairwise(Of::Spectrum, halves::$spectrum, (low, high), roots, factor);
             }
-            fn from_spectrum(z: &mut [Z<Self>], roots: &[Z<Self>], factor: Self) {
-                halves::$from(z, roots, factor);
+            fn all_of_pairs(low: &mut [Z<$t>], high: &mut [Z<$t>], roots: &[Z<$t>], factor: $t) {
+                pairwise(Of::Pairs, halves::$pairs, (low, high), roots, factor);
             }
             fn plans() -> &'static Mutex<Plans<Self>> {
                 static PLANS: Mutex<Plans<$t>> = Mutex::new(Plans::new());
@@ -117,14 +131,14 @@ macro_rules! real {
         }
     )*};
 }
-real!(f32: to_spectrum_f32 from_spectrum_f32, f64: to_spectrum_f64 from_spectrum_f64);
+real!(f32: all_of_spectrum_f32 all_of_pairs_f32, f64: all_of_spectrum_f64 all_of_pairs_f64);
 
 fn plan<T: Real>(kind: TransformKind, n: usize) -> FftPlan<T> {
     T::plans().lock().unwrap_or_else(PoisonError::into_inner).get(kind, n)
 }
 
 /// A transform of complex lines of length n.
-pub(crate) fn complex<T: Real>(n: usize, inverse: bool) -> Arc<dyn Fft<T>> {
+pub(crate) fn complex<T: Real>(n: usize, inverse: bool) -> Arc<ComplexPlan<T>> {
     match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n) {
         FftPlan::Complex(plan) => plan,
         FftPlan::Real(_) => unreachable!("a plan is of the kind that it is kept under"),

@@ -150,6 +150,23 @@ fn wrong(path: &Path, why: &str) -> Error {
         .help("delete it if nothing uses it, or name another folder")
 }
 
+/// Writes to what the user names instead of what is there, and creates a file if nothing is. It may be a link, a FIFO or a terminal, as
+/// `/dev/stdout` is.
+///
+/// # Errors
+/// If it cannot be written; a part of it may be there then.
+pub fn write_where_named(path: &Path, access: Access, content: &[u8]) -> Result<()> {
+    refuse_files_too_large();
+    OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(access.file())
+        .open(path)
+        .and_then(|mut file| file.write_all(content))
+        .map_err(|e| failed("write", path, e))
+}
+
 /// Opens what the user names for appending, and creates a file if nothing is there. It may be a link, a FIFO or a terminal, as
 /// `/dev/stderr` is.
 ///

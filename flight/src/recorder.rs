@@ -12,6 +12,7 @@ use super::graph_run::{GraphNodes, GraphRun};
 use super::ring::{CallWords, OpWords, Ring, TEXT_BYTES, TextAt, tail};
 use super::{CallRecord, Flight, Marks, NodeRecord, OpRecord};
 use oflow_base::CallSite;
+use oflow_base::error::NameScope;
 use oflow_base::intern::FixedHasher;
 use oflow_comm::{CallLog, Collective, Tag, now_ns};
 use oflow_files::Access;
@@ -51,6 +52,8 @@ const DESCRIBED: usize = 256;
 struct State {
     ordinal: u64,
     hash: u64,
+    /// Name scope of the last op.
+    scope: NameScope,
     marks: Marks,
     /// Names of ops and files that have come by; the last one used stands first. A program has a few dozen.
     names: Vec<Name>,
@@ -91,6 +94,7 @@ impl Recorder {
             state: Mutex::new(State {
                 ordinal: 0,
                 hash: 0,
+                scope: NameScope::default(),
                 marks: Marks::default(),
                 names: Vec::new(),
                 files: Vec::new(),
@@ -155,6 +159,7 @@ impl Recorder {
         h.write_u64(file_hash);
         h.write_u32(site.line);
         s.hash = h.finish();
+        s.scope = site.scope;
         s.marks.note(s.ordinal, s.hash);
         let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line, scope: site.scope };
         if let Some(ring) = &s.ring {
@@ -233,6 +238,11 @@ impl Recorder {
         let to = to.min(s.ordinal);
         let first = after.saturating_add(1).max(to.saturating_sub(most as u64 - 1)).max(1);
         (first..=to).filter_map(|o| ring.read_op(o)).collect()
+    }
+
+    /// Returns the path of the name scope of the last op; empty outside of all.
+    pub fn scope(&self) -> &'static str {
+        self.lock().scope.path()
     }
 
     /// Returns the last op.

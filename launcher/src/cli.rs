@@ -82,9 +82,32 @@ pub struct Cli {
     #[arg(long)]
     pub no_prefix: bool,
 
-    /// At the end, print the communication of the ranks to stderr, by source line: bytes, predicted and measured time
+    /// At the end, print a report to stderr: what a step consists of, what is most worth changing, and the kernels and boxings of
+    /// each source line; with --log-dir it is kept there as report.json, for `oflow report`
     #[arg(long)]
     pub report: bool,
+
+    /// Write a timeline of all ranks to job.pftrace in this folder, for Perfetto (ui.perfetto.dev): ops, kernels, boxings, waiting,
+    /// data, checkpoints, steps and memory
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
+
+    /// Steps that the timeline has, counted from 0: 100..120 are 20 steps [default: all]
+    #[arg(long, value_name = "STEPS", requires = "trace", value_parser = steps)]
+    pub trace_steps: Option<String>,
+
+    /// Largest size of the timeline of a rank in MiB; what comes after it is left out
+    #[arg(long, value_name = "N", requires = "trace", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub trace_mib: Option<u32>,
+
+    /// Serve a page that shows the job while it runs: metrics, ranks, memory, logs, boxings, stalls. Its address with a token is printed;
+    /// it is reachable from this host only. 0, or no PORT: a free port
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub watch: Option<u16>,
+
+    /// Draw the state of the job below its output, twice a second; standard error must be a terminal
+    #[arg(long)]
+    pub top: bool,
 
     /// Print commands, environment and cores, and run nothing
     #[arg(long)]
@@ -105,6 +128,11 @@ pub struct Cli {
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
+}
+
+/// A range of steps, as ranks read it.
+fn steps(text: &str) -> Result<String, String> {
+    oflow::context::trace_steps(text).map(|_| text.to_string()).map_err(|e| e.message().to_string())
 }
 
 /// Number of ranks and of threads per rank.

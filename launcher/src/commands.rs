@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, calibrate, ckpt, doctor, inspect, postmortem, run};
+use crate::{Failed, calibrate, ckpt, doctor, inspect, plot, postmortem, run};
 
 /// A subcommand of `oflow`.
 pub struct Subcommand {
@@ -36,6 +36,19 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Print the cheapest way from one layout to another, with bytes and time",
         arguments: inspect::boxing::arguments,
         run: inspect::boxing::run,
+    },
+    Subcommand {
+        name: "show",
+        about: "Draw which rank holds which part of a tensor",
+        arguments: inspect::show::arguments,
+        run: inspect::show::run,
+    },
+    Subcommand { name: "plot", about: "Draw the curves of logged metrics", arguments: plot::arguments, run: plot::run },
+    Subcommand {
+        name: "report",
+        about: "Print the report of a job again, or compare two",
+        arguments: inspect::report::arguments,
+        run: inspect::report::run,
     },
     Subcommand {
         name: "run",
@@ -84,6 +97,9 @@ Examples:
   oflow ops matmul
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
+  oflow report <run> --compare <run before>
+  oflow show --shape 6x8 --sbp \"[S(0),S(1)]\" --mesh dp=2,tp=2
+  oflow plot <run>/*.jsonl --keys loss -o loss.svg
 
 See `oflow COMMAND --help`. No command needs a running job, and only `doctor` and `run` use devices. `oflaunch` runs jobs.";
 

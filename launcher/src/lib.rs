@@ -21,6 +21,8 @@
 //! read the traceback (another launcher, threads that still run), and makes a world of one of each process that a rank
 //! starts.
 //!
+//! **Watching.** `watch/` shows a job while it runs, on a page or in the terminal.
+//!
 //! **Cost model.** `model.rs` finds, reads and writes the file of constants; `calibrate/` measures them with conversions
 //! of one step through the executor. The share of each constant in a price is taken from the model itself.
 
@@ -38,8 +40,10 @@ pub mod job;
 pub mod libraries;
 mod load;
 pub mod logs;
+mod markup;
 pub mod model;
 pub mod output;
+pub mod plot;
 pub mod postmortem;
 pub mod program;
 pub mod python;
@@ -51,6 +55,7 @@ pub mod script;
 pub mod terminal;
 pub mod traceback;
 pub mod undelivered;
+pub mod watch;
 
 use std::fmt;
 

@@ -51,6 +51,16 @@ struct Record {
     bytes: Vec<u8>,
 }
 
+/// Receives what the ranks print, in pieces of any size: the rank, the stream, and the bytes.
+pub type Tap = Box<dyn Fn(usize, Stream, &[u8]) + Send>;
+
+/// A message to the writer.
+enum Item {
+    Record(Record),
+    /// Lines below the output, instead of those before (`--top`).
+    Frame(Vec<String>),
+}
+
 /// How the text of the ranks is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
@@ -60,6 +70,8 @@ pub struct Style {
     terminal: [bool; 2],
     /// Whether prefixes have colours where they go to a terminal.
     colour: bool,
+    /// Whether lines are drawn below the output. Then no rank has a terminal of its own: both would move the cursor.
+    framed: bool,
 }
 
 /// Colours of the prefixes, by rank: those that are read on dark and on light ground. Red is left to errors.
@@ -71,16 +83,16 @@ fn wants_colour(no_color: Option<OsString>, term: Option<OsString>) -> bool {
 }
 
 impl Style {
-    /// Returns the style for a job of `world` ranks.
-    pub fn detect(world: usize, prefix: bool) -> Style {
+    /// Returns the style for a job of `world` ranks; `framed`: with lines drawn below the output.
+    pub fn detect(world: usize, prefix: bool, framed: bool) -> Style {
         let terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         let colour = wants_colour(std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
-        Style { world, prefix, terminal, colour }
+        Style { world, prefix, terminal, colour, framed }
     }
 
     /// Returns whether a rank's output is passed on byte by byte, so that prompts and progress bars of rank 0 work.
     fn raw(&self, rank: usize, stream: Stream) -> bool {
-        rank == 0 && (self.world == 1 || self.terminal[stream as usize])
+        rank == 0 && !self.framed && (self.world == 1 || self.terminal[stream as usize])
     }
 
     fn prefix(&self, source: Source, stream: Stream) -> Option<String> {
@@ -99,19 +111,25 @@ impl Style {
 /// A handle to the writer thread.
 #[derive(Clone)]
 pub struct Output {
-    records: mpsc::Sender<Record>,
+    items: mpsc::Sender<Item>,
     style: Style,
 }
 
 impl Output {
-    /// Starts the writer, which also writes the ranks' logs, if there are any, and tells what cannot be written. The thread ends when
-    /// the last clone of the output is gone; wait for it, or the last lines are lost.
-    pub fn start(style: Style, logs: Option<Logs>, undelivered: Undelivered) -> io::Result<(Output, JoinHandle<()>)> {
-        let (records, queue) = mpsc::channel(QUEUE);
+    /// Starts the writer, which also writes the ranks' logs, if there are any, and tells what cannot be written. `tap` is given what
+    /// the ranks print. The thread ends when the last clone of the output is gone; wait for it, or the last lines are lost.
+    pub fn start(
+        style: Style,
+        logs: Option<Logs>,
+        tap: Option<Tap>,
+        undelivered: Undelivered,
+    ) -> io::Result<(Output, JoinHandle<()>)> {
+        let (items, queue) = mpsc::channel(QUEUE);
+        let copies = Copies { logs, tap };
         let writer = std::thread::Builder::new()
             .name("oflaunch-output".into())
-            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, undelivered))?;
-        Ok((Output { records, style }, writer))
+            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), copies, undelivered))?;
+        Ok((Output { items, style }, writer))
     }
 
     /// Prints a line of oflaunch.
@@ -121,7 +139,7 @@ impl Output {
 
     /// Returns a handle that does not keep the writer running.
     pub fn weak(&self) -> WeakOutput {
-        WeakOutput { records: self.records.downgrade() }
+        WeakOutput { items: self.items.downgrade() }
     }
 
     /// Returns whether a rank writes this stream to a terminal of its own, because oflaunch passes it on to one byte by byte.
@@ -161,43 +179,64 @@ impl Output {
 
     async fn send(&self, stream: Stream, source: Source, bytes: Vec<u8>) {
         // The writer outlives every sender, so this cannot fail while the process is whole.
-        let _writer_lives = self.records.send(Record { stream, source, bytes }).await;
+        let _writer_lives = self.items.send(Item::Record(Record { stream, source, bytes })).await;
     }
 }
 
 /// An [`Output`] for lines that may be dropped: after the end of the job, or if there are too many.
 #[derive(Clone)]
 pub struct WeakOutput {
-    records: mpsc::WeakSender<Record>,
+    items: mpsc::WeakSender<Item>,
 }
 
 impl WeakOutput {
     /// Prints a line of oflaunch if there is room for it.
     pub fn say_if_room(&self, text: &str) {
-        if let Some(records) = self.records.upgrade() {
+        if let Some(items) = self.items.upgrade() {
             let bytes = line(text);
             // Who writes more than the terminal can take loses lines.
-            let _no_room = records.try_send(Record { stream: Stream::Err, source: Source::Launcher, bytes });
+            let _no_room =
+                items.try_send(Item::Record(Record { stream: Stream::Err, source: Source::Launcher, bytes }));
+        }
+    }
+
+    /// Draws these lines below the output if there is room for them in the queue.
+    pub fn draw_if_room(&self, lines: Vec<String>) {
+        if let Some(items) = self.items.upgrade() {
+            // The next ones come soon.
+            let _no_room = items.try_send(Item::Frame(lines));
         }
     }
 }
 
+/// Where the output of the ranks goes to beside the terminal.
+struct Copies {
+    logs: Option<Logs>,
+    tap: Option<Tap>,
+}
+
 fn write_all<O: Write, E: Write>(
-    mut queue: mpsc::Receiver<Record>,
+    mut queue: mpsc::Receiver<Item>,
     mut sink: Sink<O, E>,
-    mut logs: Option<Logs>,
+    Copies { mut logs, tap }: Copies,
     undelivered: Undelivered,
 ) {
     let mut repeats = Repeats::default();
     let mut unwritten = Unwritten { undelivered, closed: false, said: false };
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
-        while let Some(record) = next {
-            if let (Some(logs), Source::Rank(rank)) = (&mut logs, record.source) {
-                logs.write(rank, record.stream, &record.bytes);
+        while let Some(item) = next {
+            match item {
+                Item::Record(record) => {
+                    if let Source::Rank(rank) = record.source {
+                        logs.iter_mut().for_each(|logs| logs.write(rank, record.stream, &record.bytes));
+                        tap.iter().for_each(|tap| tap(rank, record.stream, &record.bytes));
+                    }
+                    // Once nobody reads any more the records are still taken, so that nobody waits for room in the queue.
+                    unwritten.unless_closed(|| sink.write_once(record, &mut repeats));
+                }
+                Item::Frame(lines) => unwritten.unless_closed(|| sink.replace_frame(lines)),
             }
-            // Once nobody reads any more the records are still taken, so that nobody waits for room in the queue.
-            unwritten.unless_closed(|| sink.write_once(record, &mut repeats));
             next = queue.try_recv().ok();
         }
         if let Some(logs) = &mut logs {
@@ -294,11 +333,14 @@ struct Sink<O, E> {
     /// One cursor per stream; if both are terminals they are one, and the first counts.
     cursors: [Cursor; 2],
     last: Stream,
+    /// Lines below the output, and how many of them are on the terminal now.
+    frame: Vec<String>,
+    drawn: usize,
 }
 
 impl<O: Write, E: Write> Sink<O, E> {
     fn new(out: O, err: E, style: Style) -> Sink<O, E> {
-        Sink { out, err, style, cursors: [Cursor::Fresh; 2], last: Stream::Out }
+        Sink { out, err, style, cursors: [Cursor::Fresh; 2], last: Stream::Out, frame: Vec::new(), drawn: 0 }
     }
 
     /// Writes a record, unless it is part of an error that another rank has printed.
@@ -324,13 +366,55 @@ impl<O: Write, E: Write> Sink<O, E> {
         let held = held.into_iter().map(|(rank, bytes)| (Source::Rank(rank), bytes));
         let notes = notes.into_iter().map(|line| (Source::Launcher, format!("{line}\n").into_bytes()));
         held.chain(notes).try_for_each(|(source, bytes)| self.write(&Record { stream: Stream::Err, source, bytes }))?;
+        self.replace_frame(Vec::new())?;
         self.flush()
     }
 
+    /// Takes lines to be drawn below the output by the next [`Sink::flush`].
+    fn replace_frame(&mut self, lines: Vec<String>) -> io::Result<()> {
+        self.lift()?;
+        self.frame = lines;
+        Ok(())
+    }
+
+    /// Removes the lines below the output from the terminal.
+    fn lift(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.drawn) {
+            0 => Ok(()),
+            // Up to the first of them, and everything from there on away.
+            n => write!(self.err, "\x1b[{n}A\r\x1b[J"),
+        }
+    }
+
+    /// Draws the lines below the output if they are not there.
+    fn draw(&mut self) -> io::Result<()> {
+        if self.frame.is_empty() || self.drawn > 0 {
+            return Ok(());
+        }
+        self.out.flush()?;
+        let mut text = String::new();
+        let cursor = &mut self.cursors[if self.style.terminal == [true, true] { 0 } else { Stream::Err as usize }];
+        if *cursor != Cursor::Fresh {
+            *cursor = Cursor::Fresh;
+            text.push('\n');
+        }
+        // A line that is too long, because the terminal has become narrower, must not take two.
+        text += "\x1b[?7l";
+        for line in &self.frame {
+            text += line;
+            text.push('\n');
+        }
+        text += "\x1b[?7h";
+        self.drawn = self.frame.len();
+        self.err.write_all(text.as_bytes())
+    }
+
     fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.lift()?;
         if self.last != record.stream {
             // Where both streams go to one place the order is that of arrival.
-            self.flush()?;
+            self.out.flush()?;
+            self.err.flush()?;
             self.last = record.stream;
         }
         let shared = self.style.terminal == [true, true];
@@ -359,6 +443,7 @@ impl<O: Write, E: Write> Sink<O, E> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.draw()?;
         self.out.flush()?;
         self.err.flush()
     }
@@ -439,8 +524,8 @@ mod tests {
 
     const R0: Source = Source::Rank(0);
     const R1: Source = Source::Rank(1);
-    const FILE: Style = Style { world: 2, prefix: true, terminal: [false, false], colour: true };
-    const TERMINAL: Style = Style { world: 2, prefix: true, terminal: [true, true], colour: false };
+    const FILE: Style = Style { world: 2, prefix: true, terminal: [false, false], colour: true, framed: false };
+    const TERMINAL: Style = Style { world: 2, prefix: true, terminal: [true, true], colour: false, framed: false };
     use Stream::{Err, Out};
 
     #[test]

@@ -19,11 +19,30 @@ pub mod graph {
     include!("gen/oflow.graph.v1.rs");
 }
 
+/// Messages of Perfetto's traces (`perfetto.proto`).
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+#[rustfmt::skip]
+pub mod perfetto {
+    include!("gen/oflow.perfetto.rs");
+}
+
 /// Messages of saved graphs (`saved_graph.proto`).
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 #[rustfmt::skip]
 pub mod saved_graph {
     include!("gen/oflow.saved_graph.v1.rs");
+}
+
+/// Messages of TensorBoard's event files (`tensorboard.proto`).
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+#[rustfmt::skip]
+pub mod tensorboard {
+    include!("gen/oflow.tensorboard.v1.rs");
+}
+
+/// Returns the bytes of an event of TensorBoard.
+pub fn write_event(event: &tensorboard::Event) -> Vec<u8> {
+    event.encode_to_vec()
 }
 
 /// Returns the bytes of a saved graph, which are sealed next.
@@ -67,6 +86,22 @@ pub fn write_program(program: &graph::Program) -> Vec<u8> {
 /// With the reason, if the bytes are no such message.
 pub fn read_program(bytes: &[u8]) -> Result<graph::Program, DecodeError> {
     graph::Program::decode(bytes)
+}
+
+/// Appends a packet to the bytes of a trace: the next element of the field `packet`.
+pub fn append_packet(packet: &perfetto::TracePacket, trace: &mut Vec<u8>) {
+    // Field 1 of wire type 2, a message with its length before it.
+    trace.push(0x0a);
+    // A vector takes any number of bytes.
+    let _fits = packet.encode_length_delimited(trace);
+}
+
+/// Reads a trace.
+///
+/// # Errors
+/// With the reason, if the bytes are no such message.
+pub fn read_trace(bytes: &[u8]) -> Result<perfetto::Trace, DecodeError> {
+    perfetto::Trace::decode(bytes)
 }
 
 /// Largest control message either side accepts. Values are rendezvous data: ids, addresses, small tables.

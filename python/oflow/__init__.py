@@ -16,6 +16,7 @@ All functions of the library are here: ``oflow.relu(x)``, and as methods: ``x.re
 ``oflow.functional`` holds too.
 """
 
+import importlib as _importlib
 import os as _os
 
 from . import _oflow
@@ -67,6 +68,7 @@ from ._modes import (  # noqa: E402
     no_sync,
     pin_sbp,
     set_grad_enabled,
+    span,
     watch_calls,
 )
 from ._namespace import find as _find  # noqa: E402
@@ -75,6 +77,8 @@ from ._op import SbpHints, op  # noqa: E402
 from ._session import Session  # noqa: E402
 from . import cuda, random, signal, special  # noqa: E402
 from ._comm_trace import CommRecord, with_grad_sbp, with_sbp  # noqa: E402
+from ._memory import DeviceMemory, MemoryFailure, MemoryHolder, MemoryReport, memory_report  # noqa: E402
+from ._profile import ProfileRow, StepSplit, profile  # noqa: E402
 
 Placement = placement
 """The same class as ``oflow.placement``."""
@@ -84,11 +88,14 @@ cpu = device("cpu")
 
 def __getattr__(name):
     """Functions of ops that were registered after the import, and their domains: ``oflow.mine.scaled``."""
+    if name == "launch":
+        # Not before it is asked for: `python -m oflow.launch` runs the module itself.
+        return _importlib.import_module("oflow.launch")
     return _find(name)
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_oflow._function_names()))
+    return sorted({*globals(), *_oflow._function_names(), "launch"})
 
 
 from . import _job, _pytorch_forms  # noqa: E402
@@ -97,8 +104,9 @@ _pytorch_forms.add_to(globals())
 
 _job.begin()
 
-from . import checkpoint, data, nn, optim, utils  # noqa: E402
+from . import checkpoint, data, metrics, nn, optim, utils  # noqa: E402
 from .checkpoint import load, save  # noqa: E402
+from .metrics import log  # noqa: E402
 
 # They are in `optim` and in `data`.
 del GradScaler, Stream  # noqa: F821

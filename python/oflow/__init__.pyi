@@ -3,8 +3,8 @@
 from typing import Any
 from . import (
     autograd as autograd, checkpoint as checkpoint, cuda as cuda, data as data, fft as fft, func as func, functional as functional,
-    linalg as linalg, nn as nn, ops as ops, optim as optim, random as random, sbp as sbp, signal as signal, special as special,
-    testing as testing, utils as utils,
+    linalg as linalg, metrics as metrics, nn as nn, ops as ops, optim as optim, random as random, sbp as sbp, signal as signal,
+    special as special, testing as testing, utils as utils,
 )
 from ._comm_trace import CommRecord as CommRecord, with_grad_sbp as with_grad_sbp, with_sbp as with_sbp
 from ._errors import (
@@ -19,14 +19,19 @@ from ._function import function as function
 from ._graph import (
     Graph as Graph, GraphPlan as GraphPlan, LoadedGraph as LoadedGraph, graph as graph, load_graph as load_graph, scan as scan,
 )
+from ._memory import (
+    DeviceMemory as DeviceMemory, MemoryFailure as MemoryFailure, MemoryHolder as MemoryHolder, MemoryReport as MemoryReport,
+    memory_report as memory_report,
+)
 from ._modes import (
     autocast as autocast, boxing_policy as boxing_policy, detect_anomaly as detect_anomaly, enable_grad as enable_grad,
     inference_mode as inference_mode, keep_layouts as keep_layouts, name_scope as name_scope, no_grad as no_grad, no_sync as no_sync,
-    pin_sbp as pin_sbp, set_grad_enabled as set_grad_enabled, watch_calls as watch_calls,
+    pin_sbp as pin_sbp, set_grad_enabled as set_grad_enabled, span as span, watch_calls as watch_calls,
 )
 from ._numbers import e as e, finfo as finfo, iinfo as iinfo, inf as inf, nan as nan, newaxis as newaxis, pi as pi
 from ._oflow import Generator as Generator, Tensor as Tensor, device as device, dtype as dtype, placement as placement
 from ._op import SbpHints as SbpHints, op as op
+from ._profile import ProfileRow as ProfileRow, StepSplit as StepSplit, profile as profile
 from ._seeds import (
     get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, set_rng_state as set_rng_state,
 )
@@ -34,6 +39,7 @@ from ._session import Session as Session
 from .autograd import grad as grad
 from .checkpoint import load as load, save as save
 from .func import vmap as vmap
+from .metrics import log as log
 from ._pytorch_forms import (
     as_tensor as as_tensor, broadcast_shapes as broadcast_shapes, clone as clone, empty_like as empty_like, full_like as full_like,
     get_default_dtype as get_default_dtype, histogramdd as histogramdd, is_tensor as is_tensor, istft as istft, nonzero as nonzero,
@@ -137,46 +143,47 @@ from ._oflow import (
     le_ as le_, leaky_relu as leaky_relu, leaky_relu_ as leaky_relu_, legendre_polynomial_p as legendre_polynomial_p,
     legendre_polynomial_p_ as legendre_polynomial_p_, lerp as lerp, lerp_ as lerp_, less as less, less_ as less_, less_equal as less_equal,
     less_equal_ as less_equal_, lgamma as lgamma, lgamma_ as lgamma_, linear as linear, linear_scan as linear_scan, linspace as linspace,
-    lion_many as lion_many, local_response_norm as local_response_norm, log as log, log10 as log10, log10_ as log10_, log1p as log1p,
-    log1p_ as log1p_, log2 as log2, log2_ as log2_, log_ as log_, log_ndtr as log_ndtr, log_ndtr_ as log_ndtr_, log_normal_ as log_normal_,
+    lion_many as lion_many, local_response_norm as local_response_norm, log10 as log10, log10_ as log10_, log1p as log1p, log1p_ as log1p_,
+    log2 as log2, log2_ as log2_, log_ as log_, log_ndtr as log_ndtr, log_ndtr_ as log_ndtr_, log_normal_ as log_normal_,
     log_sigmoid as log_sigmoid, log_sigmoid_ as log_sigmoid_, log_softmax as log_softmax, log_softmax_grad as log_softmax_grad,
     logaddexp as logaddexp, logaddexp2 as logaddexp2, logaddexp2_ as logaddexp2_, logaddexp_ as logaddexp_, logcumsumexp as logcumsumexp,
     logdet as logdet, logical_and as logical_and, logical_and_ as logical_and_, logical_not as logical_not, logical_not_ as logical_not_,
     logical_or as logical_or, logical_or_ as logical_or_, logical_xor as logical_xor, logical_xor_ as logical_xor_, logit as logit,
     logit_ as logit_, logit_within as logit_within, logspace as logspace, logsumexp as logsumexp, long as long, lp_pool1d as lp_pool1d,
     lp_pool2d as lp_pool2d, lp_pool3d as lp_pool3d, lstm as lstm, lstm_cell as lstm_cell, lt as lt, lt_ as lt_, lu as lu,
-    lu_solve as lu_solve, lu_unpack as lu_unpack, margin_ranking_loss as margin_ranking_loss, masked_fill as masked_fill,
-    masked_fill_ as masked_fill_, masked_scatter as masked_scatter, masked_scatter_ as masked_scatter_, masked_select as masked_select,
-    masked_spread as masked_spread, match_index as match_index, matmul as matmul, matmul_rows as matmul_rows, matmul_t as matmul_t,
-    matrix_exp as matrix_exp, matrix_power as matrix_power, max as max, max_pool as max_pool, max_pool1d as max_pool1d,
-    max_pool1d_with_indices as max_pool1d_with_indices, max_pool2d as max_pool2d, max_pool2d_with_indices as max_pool2d_with_indices,
-    max_pool3d as max_pool3d, max_pool3d_with_indices as max_pool3d_with_indices, max_pool_index as max_pool_index,
-    max_unpool1d as max_unpool1d, max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d, maximum as maximum, maximum_ as maximum_,
-    mean as mean, median as median, memory_format as memory_format, memory_stats as memory_stats, meshgrid as meshgrid, middle as middle,
-    min as min, minimum as minimum, minimum_ as minimum_, minus_sign as minus_sign, mish as mish, mish_ as mish_, mm as mm, mode as mode,
-    modified_bessel_k0 as modified_bessel_k0, modified_bessel_k0_ as modified_bessel_k0_, modified_bessel_k1 as modified_bessel_k1,
-    modified_bessel_k1_ as modified_bessel_k1_, moveaxis as moveaxis, movedim as movedim, mse_each as mse_each, mse_loss as mse_loss,
-    msort as msort, mul as mul, mul_ as mul_, multi_margin_loss as multi_margin_loss, multilabel_margin_loss as multilabel_margin_loss,
-    multilabel_soft_margin_loss as multilabel_soft_margin_loss, multinomial as multinomial, multiply as multiply, multiply_ as multiply_,
-    mv as mv, mvlgamma as mvlgamma, mvlgamma_ as mvlgamma_, nadam_many as nadam_many, nan_to_num as nan_to_num, nan_to_num_ as nan_to_num_,
-    nanmean as nanmean, nanmedian as nanmedian, nanquantile as nanquantile, nansum as nansum, narrow as narrow, ndim as ndim,
-    ndimension as ndimension, ndtr as ndtr, ndtr_ as ndtr_, ndtri as ndtri, ndtri_ as ndtri_, ne as ne, ne_ as ne_, neg as neg,
-    neg_ as neg_, negative as negative, negative_ as negative_, nelement as nelement, next_half as next_half, nextafter as nextafter,
-    nextafter_ as nextafter_, nll_loss as nll_loss, nll_pick as nll_pick, norm as norm, normal as normal, normal_ as normal_,
-    normalize as normalize, not_equal as not_equal, not_equal_ as not_equal_, numel as numel, one_hot as one_hot, ones as ones,
-    orgqr as orgqr, ormqr as ormqr, outer as outer, pad as pad, pad_constant as pad_constant, pairwise_distance as pairwise_distance,
-    pca_lowrank as pca_lowrank, pdist as pdist, permute as permute, pinverse as pinverse, pixel_shuffle as pixel_shuffle,
-    pixel_unshuffle as pixel_unshuffle, poisson_nll_loss as poisson_nll_loss, polar as polar, polygamma as polygamma,
-    polygamma_ as polygamma_, positive as positive, pow as pow, pow_ as pow_, prelu as prelu, preserve_format as preserve_format,
-    prod as prod, promote_types as promote_types, put as put, put_ as put_, q_scale as q_scale, q_zero_point as q_zero_point, qr as qr,
-    quantile as quantile, quantize as quantize, quantize_per_tensor as quantize_per_tensor, quantized_matmul as quantized_matmul,
-    quick_gelu as quick_gelu, quick_gelu_ as quick_gelu_, rad2deg as rad2deg, rad2deg_ as rad2deg_, radam_many as radam_many, rand as rand,
-    randint as randint, randn as randn, randperm as randperm, rank as rank, ranking_each as ranking_each, ravel as ravel, rdiv as rdiv,
-    rdiv_ as rdiv_, real as real, reciprocal as reciprocal, reciprocal_ as reciprocal_, relu as relu, relu6 as relu6, relu6_ as relu6_,
-    relu_ as relu_, remainder as remainder, remainder_ as remainder_, renorm as renorm, renorm_ as renorm_, repeat as repeat,
-    repeat_interleave as repeat_interleave, replace_not_finite as replace_not_finite, report as report, requires_grad as requires_grad,
-    resample as resample, resample_grad as resample_grad, reshape as reshape, reshape_as as reshape_as, resolve_conj as resolve_conj,
-    resolve_neg as resolve_neg, result_type as result_type, ring_attention_return as ring_attention_return,
+    lu_solve as lu_solve, lu_unpack as lu_unpack, margin_ranking_loss as margin_ranking_loss, mark_step as mark_step,
+    masked_fill as masked_fill, masked_fill_ as masked_fill_, masked_scatter as masked_scatter, masked_scatter_ as masked_scatter_,
+    masked_select as masked_select, masked_spread as masked_spread, match_index as match_index, matmul as matmul,
+    matmul_rows as matmul_rows, matmul_t as matmul_t, matrix_exp as matrix_exp, matrix_power as matrix_power, max as max,
+    max_pool as max_pool, max_pool1d as max_pool1d, max_pool1d_with_indices as max_pool1d_with_indices, max_pool2d as max_pool2d,
+    max_pool2d_with_indices as max_pool2d_with_indices, max_pool3d as max_pool3d, max_pool3d_with_indices as max_pool3d_with_indices,
+    max_pool_index as max_pool_index, max_unpool1d as max_unpool1d, max_unpool2d as max_unpool2d, max_unpool3d as max_unpool3d,
+    maximum as maximum, maximum_ as maximum_, mean as mean, median as median, memory_format as memory_format, memory_stats as memory_stats,
+    meshgrid as meshgrid, middle as middle, min as min, minimum as minimum, minimum_ as minimum_, minus_sign as minus_sign, mish as mish,
+    mish_ as mish_, mm as mm, mode as mode, modified_bessel_k0 as modified_bessel_k0, modified_bessel_k0_ as modified_bessel_k0_,
+    modified_bessel_k1 as modified_bessel_k1, modified_bessel_k1_ as modified_bessel_k1_, moveaxis as moveaxis, movedim as movedim,
+    mse_each as mse_each, mse_loss as mse_loss, msort as msort, mul as mul, mul_ as mul_, multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss, multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    multinomial as multinomial, multiply as multiply, multiply_ as multiply_, mv as mv, mvlgamma as mvlgamma, mvlgamma_ as mvlgamma_,
+    nadam_many as nadam_many, nan_to_num as nan_to_num, nan_to_num_ as nan_to_num_, nanmean as nanmean, nanmedian as nanmedian,
+    nanquantile as nanquantile, nansum as nansum, narrow as narrow, ndim as ndim, ndimension as ndimension, ndtr as ndtr, ndtr_ as ndtr_,
+    ndtri as ndtri, ndtri_ as ndtri_, ne as ne, ne_ as ne_, neg as neg, neg_ as neg_, negative as negative, negative_ as negative_,
+    nelement as nelement, next_half as next_half, nextafter as nextafter, nextafter_ as nextafter_, nll_loss as nll_loss,
+    nll_pick as nll_pick, norm as norm, normal as normal, normal_ as normal_, normalize as normalize, not_equal as not_equal,
+    not_equal_ as not_equal_, numel as numel, one_hot as one_hot, ones as ones, orgqr as orgqr, ormqr as ormqr, outer as outer, pad as pad,
+    pad_constant as pad_constant, pairwise_distance as pairwise_distance, pca_lowrank as pca_lowrank, pdist as pdist, permute as permute,
+    pinverse as pinverse, pixel_shuffle as pixel_shuffle, pixel_unshuffle as pixel_unshuffle, poisson_nll_loss as poisson_nll_loss,
+    polar as polar, polygamma as polygamma, polygamma_ as polygamma_, positive as positive, pow as pow, pow_ as pow_, prelu as prelu,
+    preserve_format as preserve_format, prod as prod, promote_types as promote_types, put as put, put_ as put_, q_scale as q_scale,
+    q_zero_point as q_zero_point, qr as qr, quantile as quantile, quantize as quantize, quantize_per_tensor as quantize_per_tensor,
+    quantized_matmul as quantized_matmul, quick_gelu as quick_gelu, quick_gelu_ as quick_gelu_, rad2deg as rad2deg, rad2deg_ as rad2deg_,
+    radam_many as radam_many, rand as rand, randint as randint, randn as randn, randperm as randperm, rank as rank,
+    ranking_each as ranking_each, ravel as ravel, rdiv as rdiv, rdiv_ as rdiv_, real as real, reciprocal as reciprocal,
+    reciprocal_ as reciprocal_, relu as relu, relu6 as relu6, relu6_ as relu6_, relu_ as relu_, remainder as remainder,
+    remainder_ as remainder_, renorm as renorm, renorm_ as renorm_, repeat as repeat, repeat_interleave as repeat_interleave,
+    replace_not_finite as replace_not_finite, report as report, requires_grad as requires_grad, resample as resample,
+    resample_grad as resample_grad, reset_peak_memory as reset_peak_memory, reshape as reshape, reshape_as as reshape_as,
+    resolve_conj as resolve_conj, resolve_neg as resolve_neg, result_type as result_type, ring_attention_return as ring_attention_return,
     ring_attention_step as ring_attention_step, ring_attention_step_grad as ring_attention_step_grad, rms_norm as rms_norm,
     rms_norm_grad as rms_norm_grad, rmsprop_many as rmsprop_many, rnn_relu as rnn_relu, rnn_relu_cell as rnn_relu_cell,
     rnn_tanh as rnn_tanh, rnn_tanh_cell as rnn_tanh_cell, roll as roll, roll_along as roll_along, root as root, rot90 as rot90,

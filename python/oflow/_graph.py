@@ -201,6 +201,15 @@ class Graph:
             raise ValueError("the function has not been captured yet: call it first")
         _save(last[0], folder, state)
 
+    def summary(self) -> Any:
+        """What the graph that was called last consists of, by module, forward and backward together; and its variables with their layouts."""
+        from .nn._summary import _read
+
+        last = next(reversed(self._graphs.values()), None)
+        if last is None:
+            raise ValueError("the function has not been captured yet: call it first")
+        return _read(last[0].summary())
+
     def explain(self) -> str:
         """The programs of the graphs that have been captured: each value with its type, placement and SBP, each call with its line."""
         return "\n".join(graph.explain() for graph, *_ in self._graphs.values())

@@ -157,6 +157,12 @@ class name_scope(_Mode):
     _name = "name_scope"
 
 
+class span(_Mode):
+    """Shows the block under a name in timelines and profiles (``oflaunch --trace``, ``oflow.profile``)."""
+
+    _name = "span"
+
+
 class autocast(_Mode):
     """Matrix products and attention run in ``oflow.bfloat16`` or ``oflow.float16``; ``enabled=False`` switches an outer one off.
 

@@ -44,6 +44,9 @@ class keep_layouts(_Plain): ...
 class name_scope(_Mode):
     def __init__(self, value: str) -> None: ...
 
+class span(_Mode):
+    def __init__(self, value: str) -> None: ...
+
 class autocast(_Mode):
     @overload
     def __new__(cls, dtype: _F) -> _F: ...  # type: ignore[misc]

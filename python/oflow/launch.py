@@ -1,8 +1,13 @@
-"""``python -m oflow.launch`` runs ``oflaunch`` with the same arguments, with the Python that runs it."""
+"""Starting ranks: ``oflow.launch(4)`` in a notebook, ``python -m oflow.launch`` at a terminal.
+
+``python -m oflow.launch`` runs ``oflaunch`` with the same arguments, with the Python that runs it. The module can be called: see
+:func:`oflow.launch`.
+"""
 
 import os
 import shutil
 import sys
+import types
 
 
 def _program():
@@ -21,5 +26,16 @@ def main():
     os.execv(program, [program, *sys.argv[1:]])
 
 
+class _Launch(types.ModuleType):
+    """The module, which can be called: a module and a function have this name."""
+
+    def __call__(self, nproc, *arguments, timeout=120.0):
+        from ._ranks import launch
+
+        return launch(nproc, *arguments, timeout=timeout)
+
+
 if __name__ == "__main__":
     sys.exit(main())
+else:
+    sys.modules[__name__].__class__ = _Launch

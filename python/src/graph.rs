@@ -4,7 +4,7 @@ use crate::autograd::tensors;
 use crate::checkpoint::{loading, saving};
 use crate::errors::{OrRaise, from_callback};
 use crate::tensor::Tensor;
-use crate::{context, site};
+use crate::{context, site, summary};
 use oflow::graph::{Graph, GraphOptions, Memory, Passes, scan};
 use oflow::program::OutsideKind;
 use pyo3::prelude::*;
@@ -123,6 +123,10 @@ impl _Graph {
         let plan = self.graph.lock().unwrap_or_else(PoisonError::into_inner).plan()?;
         let arenas = plan.arenas.iter().map(|a| (a.device.to_string(), a.bytes, a.bound)).collect();
         Some((plan.kernels, plan.boxings, plan.stepwise, plan.peak(), plan.outside, arenas))
+    }
+    /// The summary of the graph by module, as a text and as JSON.
+    fn summary(&self) -> PyResult<(String, String)> {
+        summary::told(&self.graph.lock().unwrap_or_else(PoisonError::into_inner).summary())
     }
     /// The description of the graph.
     fn explain(&self) -> String {

@@ -31,6 +31,7 @@ mod job;
 mod keywords;
 mod libraries;
 mod loader;
+mod log;
 mod memory;
 mod modes;
 mod nn;
@@ -42,12 +43,14 @@ mod out;
 #[allow(unsafe_code)]
 mod phrases;
 mod place;
+mod profile;
 mod read;
 mod results;
 mod shared;
 mod signature;
 #[allow(unsafe_code)]
 mod site;
+mod summary;
 mod tensor;
 mod tensor_methods;
 #[allow(unsafe_code)]
@@ -114,7 +117,11 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<optim::GradScaler>()?;
     m.add_class::<checkpoint::_CheckpointManager>()?;
     m.add_class::<checkpoint::_Checkpoint>()?;
+    m.add_class::<log::_Log>()?;
     m.add_class::<loader::_Loader>()?;
+    m.add_class::<profile::_Profile>()?;
+    m.add_class::<profile::_BatchPlace>()?;
+    m.add_class::<profile::_BatchTimer>()?;
     m.add_class::<loader::Stream>()?;
     types::add_dtypes(m)?;
     types::add_memory_formats(m)?;
@@ -131,6 +138,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(autograd::_apply_custom, m)?,
         wrap_pyfunction!(comm_trace::take_comm_trace, m)?,
         wrap_pyfunction!(comm_trace::report, m)?,
+        wrap_pyfunction!(profile::mark_step, m)?,
         wrap_pyfunction!(comm_trace::_with_sbp, m)?,
         wrap_pyfunction!(ops::_register_op, m)?,
         wrap_pyfunction!(composed::_register_function, m)?,
@@ -149,6 +157,9 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::_set_generators, m)?,
         wrap_pyfunction!(context::barrier, m)?,
         wrap_pyfunction!(memory::memory_stats, m)?,
+        wrap_pyfunction!(memory::reset_peak_memory, m)?,
+        wrap_pyfunction!(memory::_memory_report, m)?,
+        wrap_pyfunction!(summary::_summarize, m)?,
         wrap_pyfunction!(modes::_enter, m)?,
         wrap_pyfunction!(modes::_leave, m)?,
         wrap_pyfunction!(modes::_modes, m)?,
@@ -166,6 +177,8 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(optim::_clip_grad_norm, m)?,
         wrap_pyfunction!(checkpoint::_save_file, m)?,
         wrap_pyfunction!(checkpoint::_load_file, m)?,
+        wrap_pyfunction!(log::_log, m)?,
+        wrap_pyfunction!(log::_flush_log, m)?,
     ];
     for f in functions {
         m.add_function(f)?;

@@ -26,6 +26,11 @@ pub fn _enter(py: Python<'_>, mode: &str, value: Option<&Bound<'_, PyAny>>) -> P
         "keep_layouts" => Box::new(oflow::keep_layouts()),
         "recompute" => Box::new(oflow::interpreter::recompute()),
         "name_scope" => Box::new(oflow::name_scope(&text()?)),
+        "span" => Box::new({
+            let site = crate::site::caller(py);
+            let _scope = site.scope();
+            oflow::span(&text()?)
+        }),
         "autocast" => Box::new(oflow::autocast(match text()?.as_str() {
             "bfloat16" => oflow::Autocast::Bf16,
             "float16" => oflow::Autocast::F16,

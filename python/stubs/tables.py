@@ -116,6 +116,10 @@ class autocast(_Mode):
 class name_scope(_Mode):
     def __init__(self, value: str) -> None: ...
 """,
+    "_modes.span": """\
+class span(_Mode):
+    def __init__(self, value: str) -> None: ...
+""",
     "_modes.set_grad_enabled.__call__": "    def __call__(self, function: _F) -> _F: ...\n",
     # A module is called as its `forward` is.
     "nn.module.Module.__call__": """\
@@ -139,6 +143,15 @@ class name_scope(_Mode):
     def __get__(self, instance: None, owner: Any = None) -> Self: ...
     @overload
     def __get__(self, instance: object, owner: Any = None) -> Callable[..., _R]: ...
+""",
+    # A step, or a tensor.
+    "metrics.log": """\
+@overload
+def log(step: int, values: Mapping[str, Any] | None = None, /, **named: Any) -> None: ...
+@overload
+def log(x: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def log(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 """,
     "_graph.graph": """\
 @overload

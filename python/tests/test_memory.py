@@ -159,3 +159,35 @@ def test_tensors_from_data():
 def test_tolist_is_that_of_numpy(shape):
     a = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
     assert flow.tensor(a).tolist() == a.tolist()
+
+
+def test_a_memory_report_names_the_holders():
+    lin = flow.nn.Linear(64, 96)
+    net = flow.nn.Sequential(lin, flow.nn.ReLU())
+    opt = flow.optim.AdamW(net.parameters(), lr=1e-3)
+    flow.reset_peak_memory()
+    x = flow.tensor(np.ones((128, 64), dtype="float32"))
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step()
+    report = flow.memory_report()
+    (cpu,) = [d for d in report.devices if d.device == "cpu"]
+    assert sum(h.bytes for h in cpu.now) == cpu.stats.live and sum(h.bytes for h in cpu.peak) == cpu.stats.peak
+    bytes_of = lambda use: sum(h.bytes for h in cpu.now if h.used_for == use and h.scope == "0")  # noqa: E731
+    weight = 64 * 96 * 4
+    assert bytes_of("parameters") == weight and bytes_of("gradients") == weight and bytes_of("optimizer state") == 2 * weight
+    mine = [h for h in cpu.now if h.file.endswith("test_memory.py")]
+    assert any(h.bytes == 128 * 64 * 4 for h in mine), mine
+    text = str(report)
+    assert "by use" in text and "optimizer state" in text and all(len(line) <= 80 for line in text.splitlines())
+    assert repr(report).startswith("MemoryReport(rank 0: ")
+
+
+def test_without_memory_the_error_names_the_holders():
+    held = flow.zeros(1 << 20)
+    with pytest.raises(MemoryError, match="cannot allocate 70368744177664 bytes on cpu") as e:
+        flow.zeros(1 << 44)
+    assert "held by" in str(e.value) and "test_memory.py" in str(e.value)
+    failure = flow.memory_report().devices[0].failure
+    assert failure is not None and failure.bytes == 1 << 46 and failure.live == sum(h.bytes for h in failure.held)
+    del held

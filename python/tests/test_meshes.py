@@ -39,7 +39,7 @@ CHANNELS = {1: 6, 2: 4, 3: 2}
 LAYERS = {}
 # Classes that run no forward of their own; lazy layers become others at their first call. SyncBatchNorm refuses local tensors on several
 # ranks: test_more_layers.py has it.
-NO_LAYERS = {"Module", "ModuleDict", "ModuleList", "ParameterList", "ParameterDict", "Parameter", "Buffer", "Replicas", "LinearCrossEntropyOptions"}
+NO_LAYERS = {"ModuleRow", "ParameterRow", "Summary", "Module", "ModuleDict", "ModuleList", "ParameterList", "ParameterDict", "Parameter", "Buffer", "Replicas", "LinearCrossEntropyOptions"}
 NO_LAYERS |= {"SyncBatchNorm"}
 NO_LAYERS |= {name for name in nn.__all__ if name.startswith("Lazy")}
 # Where the elements of pools of two are, and these.

@@ -303,6 +303,7 @@ def modes():
     """A maker of each mode, by its class and value."""
     policies = [("allow",), ("log",), ("deny",), ("deny_all",), ("warn_above_bytes", 8), ("warn_above_micros", 8)]
     made = {_modes.boxing_policy: policies, _modes.autocast: [(flow.bfloat16,), (flow.float16,)], _modes.name_scope: [("a",)]}
+    made[_modes.span] = [("a",)]
     made[_modes.pin_sbp] = [("matmul", "B")]
     made[_modes.watch_calls] = [(id,), (None, lambda *_: None)]
     return [(cls, args) for cls in _modes._Mode.__subclasses__() for args in made.get(cls, [()])]

@@ -42,7 +42,8 @@ pub use crate::sbp::Layout;
 pub use axes::AxisSet;
 pub use boxes::{BoxesPlan, HeldBox, Piece, WantedBox, collect_boxes, collect_windows};
 pub use choice::{
-    Candidate, Choice, ChoiceInput, CostVector, Hint, Unproven, candidates, cheapest, choose, hint, price, signatures,
+    Candidate, Choice, ChoiceInput, CostVector, Hint, InputAdvice, Unproven, candidates, cheapest, choose, hint,
+    input_advice, price, signatures,
 };
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};

@@ -15,6 +15,7 @@ use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::state::{SaveState, Stateful};
 use crate::tensor::Tensor;
+use crate::trace::{self, What};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -127,8 +128,11 @@ impl CheckpointManager {
         ctx.not_dry("save a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
+        let begin = trace::begin();
         let written = Live::new(&ctx, &tensors).and_then(|live| job.write(&mut Source::Live(live)));
-        job.commit(&Agreement::here(&ctx, site), written).map_err(|e| e.at(site))
+        let done = job.commit(&Agreement::here(&ctx, site), written).map_err(|e| e.at(site));
+        begin.end(site, || What::Checkpoint("save a checkpoint"));
+        done
     }
 
     /// Copies `state` and returns; a thread writes the copy while training continues. The call is a collective of the world.
@@ -142,7 +146,9 @@ impl CheckpointManager {
         self.wait_at(site)?;
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let mut snapshot = std::mem::take(&mut self.spare);
+        let begin = trace::begin();
         let taken = Live::new(&ctx, &tensors).and_then(|mut live| snapshot.take(&job.part, &mut live));
+        begin.end(site, || What::Checkpoint("copy for a checkpoint"));
         let meeting = match ctx.control() {
             // The number of the op that began this save: the same on all ranks, and no other save has it.
             Some(control) if ctx.world() > 1 => Some(Agreement::Control(control.clone(), ctx.ops_issued())),
@@ -151,14 +157,17 @@ impl CheckpointManager {
         };
         let job = Arc::new(job);
         let behind = job.clone();
-        let alone = meeting.is_none();
+        let (alone, owner) = (meeting.is_none(), trace::owner());
         let run = move || {
+            trace::adopt(owner);
+            let begin = trace::begin();
             let written = taken.and_then(|()| behind.write(&mut Source::Copy(&snapshot)));
             let outcome = match &meeting {
                 Some(m) => behind.commit(m, written).map(|()| String::new()),
                 None => written,
             };
             drop(behind);
+            begin.end(site, || What::Checkpoint("write a checkpoint"));
             (outcome, snapshot)
         };
         let thread = std::thread::Builder::new()

@@ -232,7 +232,7 @@ impl Checkpoint {
             let layout = tensor.global().map(|g| (&g.placement, &g.sbp));
             // A rank that failed issues the same ops as the others, and all hear of it in the end.
             let dtype = if options.cast { self.find(name)?.1 } else { tensor.dtype() };
-            let new = self.read(&ctx, name, dtype, layout, tensor.device(), &mut failure)?;
+            let new = self.read((&ctx, site), name, dtype, layout, tensor.device(), &mut failure)?;
             tensor.copy_(&new)?;
         }
         settle(&ctx, site, failure)
@@ -265,7 +265,7 @@ impl Checkpoint {
                 (Some((p, s)), p.device())
             }
         };
-        let t = self.read(&ctx, name, dtype, layout, device, &mut failure).map_err(|e| e.at(site))?;
+        let t = self.read((&ctx, site), name, dtype, layout, device, &mut failure).map_err(|e| e.at(site))?;
         match layout {
             Some(_) => settle(&ctx, site, failure),
             None => failure.map_or(Ok(()), Err),
@@ -289,7 +289,7 @@ impl Checkpoint {
     /// Reads this rank's shard. A failure is recorded, and the shard is zeros.
     fn read(
         &self,
-        ctx: &Arc<RankCtx>,
+        (ctx, site): (&Arc<RankCtx>, CallSite),
         name: &str,
         dtype: DType,
         layout: Option<(&Placement, &NdSbp)>,
@@ -311,7 +311,7 @@ impl Checkpoint {
                     let read = self.files.read_box(saved, dtype.size(), &want, &mut bytes);
                     *failure = read.err().map(|fault| self.explain(fault));
                 }
-                Some(from_bytes(ctx, &bytes, &want.size, dtype, device)?)
+                Some(from_bytes(ctx, &bytes, &want.size, dtype, device, ("checkpoint", site))?)
             }
         };
         match (whole, layout, local) {

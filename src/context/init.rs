@@ -28,6 +28,9 @@ pub struct World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // While the context is entered: what it has not written may be tensors.
+        let log = self.ctx.log_slot().take();
+        drop(log);
         // Under oflaunch the exit code tells; elsewhere nobody who would tell the others looks at it.
         if self.local.is_some()
             && std::thread::panicking()
@@ -123,6 +126,7 @@ pub fn init() -> Result<World> {
             RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
+    ctx.start_timeline()?;
     Ok(World { _entered: ctx.enter_at(site), ctx, _pool: pool, local })
 }
 

@@ -10,18 +10,23 @@ mod data_check;
 mod dry;
 mod hosts;
 mod init;
+mod live;
+mod memory;
 mod modes;
 mod moments;
 mod placement;
 mod policy;
+mod profile;
 mod random;
 mod rank;
 mod recorded;
+mod timeline;
 
 pub(crate) use capture::{generator_of_seed, symbolic_seed};
 pub(crate) use data_check::DataCheck;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
+pub use memory::{memory_report, memory_stats, reset_peak_memory};
 pub(crate) use modes::runs_closures;
 pub(crate) use modes::{
     AskedSbp, FromNumber, asked_grad_sbp, asked_sbp, described, inner_calls, keeping, nothing_asked, set_autocast,
@@ -34,6 +39,8 @@ pub use modes::{
 pub(crate) use moments::{Moments, is_observed, observe_by_scopes};
 pub(crate) use policy::check_collective;
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
+pub use profile::{Profile, Profiler, profile};
 pub use random::{Generator, GeneratorState, RankGenerators, manual_seed, rank_generators, set_rank_generators};
-pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
+pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, synchronize};
 pub(crate) use rank::{enter_outer, here, here_as_rank, no_context, origin_here};
+pub use timeline::{trace_file_name, trace_steps};

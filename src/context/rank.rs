@@ -2,16 +2,19 @@
 
 use super::capture::{CaptureCtx, GLOBAL_SEED, LOCAL_SEED};
 use super::data_check::DataCheck;
+use super::live::Live;
 use super::random::GeneratorState;
 use super::recorded::Recorded;
+use super::timeline::{Timeline, TimelineOf};
 use crate::backend::{self, BoxingPlace, DeviceRt, Opening};
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
 use crate::control::{ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
-use crate::memory::{Allocator, MemoryStats, Origin};
+use crate::memory::{Allocator, MemoryReport, Origin};
 use crate::placement::Device;
+use crate::trace::{self, Owner};
 use crate::vm::{Instruction, VmMode};
 use oflow_base::GuardStack;
 use std::any::Any;
@@ -20,7 +23,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A device that the rank uses, and the next one. The CPU is the first: its look-up is on the path of each call.
 struct Slot {
@@ -48,6 +51,8 @@ pub struct RankCtx {
     comm: Option<Arc<dyn Communicator>>,
     planner: Planner,
     devices: Slot,
+    /// The allocators of the devices that have been used, for who tells of their memory without the context.
+    allocators: Arc<Mutex<Vec<Allocator>>>,
     local_rank: usize,
     data_check: DataCheck,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
@@ -56,8 +61,16 @@ pub struct RankCtx {
     local_rng: Mutex<GeneratorState>,
     /// State that the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
     interpreter: OnceLock<Box<dyn Any + Send + Sync>>,
+    /// The log of metrics that the program has installed, whose type is a higher room's too.
+    log: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+    /// Source of glimpses for people who watch its job; without a control client nobody can.
+    live: Option<Arc<Live>>,
     /// Of the context in which a graph is captured.
     capture: Option<Box<CaptureCtx<RankCtx>>>,
+    /// Under which its threads record what they do.
+    owner: Arc<Owner>,
+    /// Dropped last: the timeline has what the devices did at their end.
+    timeline: OnceLock<Timeline>,
 }
 
 thread_local! {
@@ -88,9 +101,19 @@ impl RankCtx {
         if let Some(control) = &control {
             control.watch(recorder.clone(), &comm);
         }
-        let cpu = open_cpu(rank, local_rank, mode, Some(&comm))?;
+        let owner = Arc::new(Owner::new());
+        // The streams' threads work for this rank.
+        let before = trace::adopt(owner.number());
+        let cpu = open_cpu(rank, local_rank, mode, Some(&comm));
+        trace::adopt(before);
         let origin = Origin::rank_context(rank as u32, world as u32);
-        Ok(Arc::new(Self::build((rank, world, local_rank), origin, recorder, Some(comm), control, planner, cpu)))
+        let ctx = Self::build((rank, world, local_rank), origin, recorder, Some(comm), control, planner, cpu?);
+        let live = ctx.control().map(|control| {
+            let live = Arc::new(Live::new(owner.number(), ctx.recorder.clone(), ctx.shared_allocators()));
+            control.show(live.clone());
+            live
+        });
+        Ok(Arc::new(RankCtx { owner, live, ..ctx }))
     }
 
     /// A rank of a dry run: no communicator, no other ranks, and no memory behind its tensors.
@@ -103,6 +126,7 @@ impl RankCtx {
         let origin = Origin::capture(self.rank as u32, self.world as u32);
         let mut ctx = Self::without_data(origin, (self.rank, self.world), Planner::new(*self.planner.model()));
         ctx.capture = Some(Box::new(CaptureCtx::new(self.clone())));
+        ctx.owner = self.owner.clone();
         ctx.global_rng = Mutex::new(GeneratorState::new(GLOBAL_SEED));
         ctx.local_rng = Mutex::new(GeneratorState::new(LOCAL_SEED));
         Arc::new(ctx)
@@ -128,6 +152,7 @@ impl RankCtx {
             world,
             origin,
             planner,
+            allocators: Arc::new(Mutex::new(vec![cpu.alloc.clone()])),
             devices: Slot::new(Device::Cpu, cpu),
             comm,
             control,
@@ -137,8 +162,33 @@ impl RankCtx {
             global_rng: Mutex::new(GeneratorState::new(0)),
             local_rng: Mutex::new(GeneratorState::new(local_seed(0, rank))),
             interpreter: OnceLock::new(),
+            log: Mutex::new(None),
+            live: None,
             capture: None,
+            owner: Arc::new(Owner::new()),
+            timeline: OnceLock::new(),
         }
+    }
+
+    /// Starts the timeline that the launcher or the user has asked for.
+    ///
+    /// # Errors
+    /// If its file cannot be made, or the environment says something that cannot be meant.
+    pub(super) fn start_timeline(&self) -> Result<()> {
+        if let Some(timeline) = Timeline::of_environment(&self.timeline_of(self.owner()))? {
+            let _none_before = self.timeline.set(timeline);
+        }
+        Ok(())
+    }
+
+    /// The rank as a timeline names it, for the threads of an owner.
+    pub(super) fn timeline_of(&self, owner: u32) -> TimelineOf<'_> {
+        TimelineOf { rank: self.rank, owner, control: self.control.as_ref() }
+    }
+
+    /// Under which its threads record what they do.
+    pub(crate) fn owner(&self) -> u32 {
+        self.owner.number()
     }
 
     /// Returns the number of this rank.
@@ -218,7 +268,10 @@ impl RankCtx {
                 None => {
                     let new = Slot::new(device, self.open(device)?);
                     // Another thread may have opened a device meanwhile: that one stays here.
-                    slot.next.get_or_init(|| Box::new(new))
+                    slot.next.get_or_init(|| {
+                        self.allocators().push(new.rt.alloc.clone());
+                        Box::new(new)
+                    })
                 }
             };
             if next.device == device {
@@ -235,6 +288,20 @@ impl RankCtx {
         }
         let (rank, local_rank, mode) = (self.rank, self.local_rank, VmMode::Inline);
         backend::of(device).open(&Opening { device, rank, local_rank, mode, host, comm: self.comm.as_ref() })
+    }
+
+    fn allocators(&self) -> MutexGuard<'_, Vec<Allocator>> {
+        self.allocators.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The allocators of the devices that have been used. Devices that are used later are added.
+    pub(crate) fn shared_allocators(&self) -> Arc<Mutex<Vec<Allocator>>> {
+        self.allocators.clone()
+    }
+
+    /// Returns who holds the memory of the devices that this rank has used.
+    pub fn memory_report(&self) -> MemoryReport {
+        MemoryReport { rank: self.rank, devices: self.allocators().iter().map(Allocator::report).collect() }
     }
 
     /// The devices that have been used.
@@ -361,6 +428,15 @@ impl RankCtx {
         &self.interpreter
     }
 
+    /// Source of glimpses for people who watch its job.
+    pub(crate) fn live(&self) -> Option<&Live> {
+        self.live.as_deref()
+    }
+
+    pub(crate) fn log_slot(&self) -> MutexGuard<'_, Option<Arc<dyn Any + Send + Sync>>> {
+        self.log.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     /// Makes this the current context of the calling thread until the guard is dropped; then the previous context is current
     /// again.
     #[track_caller]
@@ -370,6 +446,7 @@ impl RankCtx {
     /// Enters it on behalf of that line.
     pub(crate) fn enter_at(self: &Arc<Self>, site: CallSite) -> EnterGuard {
         ORIGIN.set(self.origin);
+        trace::adopt(self.owner.number());
         let before = CURRENT.replace(Some(Here(Rc::new(self.clone()))));
         EnterGuard { number: ENTERED.with_borrow_mut(|held| held.begin(before)), site, _not_send: PhantomData }
     }
@@ -420,6 +497,7 @@ impl Drop for EnterGuard {
         let now = ENTERED.try_with(|held| held.borrow_mut().end(self.number, |_, _| true));
         if let Ok(Some(before)) = now {
             ORIGIN.set(before.as_ref().map_or(Origin::DATA, |here| here.origin));
+            trace::adopt(before.as_ref().map_or(0, |here| here.owner.number()));
             CURRENT.set(before);
             let _there_may_be_no_list = LEFT.try_with(|left| left.set(Some(self.site)));
         }
@@ -498,24 +576,6 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
 #[inline]
 pub(crate) fn here_as_rank() -> Result<Here> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
-}
-
-/// Returns the memory of this rank's allocator of a device: bytes in use, bytes cached, and the peak. Scratch memory of a boxing
-/// counts while the boxing runs.
-///
-/// ```
-/// use oflow::prelude::*;
-/// let x = zeros([1024], Device::Cpu)?;
-/// let stats = oflow::memory_stats(Device::Cpu)?;
-/// assert!(stats.live >= 4096 && stats.peak >= stats.live);
-/// # drop(x);
-/// # Ok::<(), oflow::Error>(())
-/// ```
-///
-/// # Errors
-/// If the device does not exist.
-pub fn memory_stats(device: Device) -> Result<MemoryStats> {
-    Ok(current().device(device)?.alloc.stats())
 }
 
 /// Waits until all work that this rank has issued to a device is done, for measurements. Reading a value does not need it.

@@ -2,7 +2,7 @@
 
 use super::row::{Array, Field, Row};
 use crate::context::RankCtx;
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::interpreter::from_bytes;
 use crate::ops::TensorType;
 use crate::placement::shard_range;
@@ -59,18 +59,19 @@ impl Target {
         let first = columns.first().and_then(|c| self.share(rows, c, rank, world));
         first.map_or(0..0, |s| s[0].clone())
     }
-    /// The tensor of a column of a batch of `rows` rows, from the bytes of this rank's share.
-    pub fn tensor(&self, ctx: &RankCtx, rows: usize, column: &Column, bytes: &[u8]) -> Result<Tensor> {
+    /// The tensor of a column of a batch of `rows` rows, from the bytes of this rank's share. Memory reports name the line.
+    pub fn tensor(&self, ctx: &RankCtx, rows: usize, column: &Column, bytes: &[u8], site: CallSite) -> Result<Tensor> {
+        let by = ("DataLoader", site);
         let share = self.share(rows, column, ctx.rank(), ctx.world());
         let size: Vec<usize> = share.iter().flatten().map(Range::len).collect();
         match self {
-            Target::Local(device) => from_bytes(ctx, bytes, &size, column.dtype, *device),
+            Target::Local(device) => from_bytes(ctx, bytes, &size, column.dtype, *device, by),
             Target::Global { placement, sbp } => {
                 let ty = intern_global(TensorType::new(&batch_shape(rows, column), column.dtype), placement, sbp);
                 if share.is_none() {
                     return Ok(Tensor::from_shard(ty, None));
                 }
-                let local = from_bytes(ctx, bytes, &size, column.dtype, placement.device())?;
+                let local = from_bytes(ctx, bytes, &size, column.dtype, placement.device(), by)?;
                 Ok(Tensor::from_shard(ty, local.data()?))
             }
         }

@@ -4,11 +4,12 @@ use super::collate::{Column, Target, arrays, check_batch, columns_of, copy_part,
 use super::row::Row;
 use super::streams::DataStream;
 use crate::context::{RankCtx, current_rank};
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::placement::{AxisRef, Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use crate::state::{LoadState, SaveState, Stateful, notation};
 use crate::tensor::Tensor;
+use crate::trace::{self, What};
 use std::sync::Arc;
 
 /// Makes batches of the rows of a [`DataStream`], as a [`Loader`](super::Loader) does of a data set. Every rank goes over the whole stream, but
@@ -31,6 +32,8 @@ pub struct Feed<S> {
     target: Target,
     batch: usize,
     drop_last: bool,
+    /// The line that made the feed.
+    site: CallSite,
     /// Columns, from the row at the position where batches were first asked for.
     columns: Option<Arc<[Column]>>,
 }
@@ -40,6 +43,7 @@ impl<S: DataStream<Item = Row>> Feed<S> {
     ///
     /// # Errors
     /// If batches have no rows.
+    #[track_caller]
     pub fn new(placement: &Placement, batch: usize, stream: S) -> Result<Feed<S>> {
         let sbp = NdSbp::broadcast(placement.axes());
         Feed::to(Target::Global { placement: placement.clone(), sbp }, batch, stream)
@@ -48,12 +52,14 @@ impl<S: DataStream<Item = Row>> Feed<S> {
     ///
     /// # Errors
     /// If batches have no rows.
+    #[track_caller]
     pub fn local(device: Device, batch: usize, stream: S) -> Result<Feed<S>> {
         Feed::to(Target::Local(device), batch, stream)
     }
+    #[track_caller]
     fn to(target: Target, batch: usize, stream: S) -> Result<Feed<S>> {
         check_batch(batch)?;
-        Ok(Feed { stream, target, batch, drop_last: false, columns: None })
+        Ok(Feed { stream, target, batch, drop_last: false, site: CallSite::here(), columns: None })
     }
     /// Splits batches along a mesh axis (S(0)).
     ///
@@ -134,6 +140,7 @@ impl<S: DataStream<Item = Row>> Feed<S> {
             Err(e) => return Some(Err(e)),
         };
         let start = self.stream.position();
+        let begin = trace::begin();
         let (mut n, mut made) = self.make(&ctx, &columns, self.batch);
         if n == 0 || (n < self.batch && self.drop_last) {
             return None;
@@ -145,9 +152,11 @@ impl<S: DataStream<Item = Row>> Feed<S> {
             }
             (n, made) = self.make(&ctx, &columns, n);
         }
-        let tensors = made
-            .map_err(local_error)
-            .and_then(|bytes| columns.iter().zip(&bytes).map(|(c, b)| self.target.tensor(&ctx, n, c, b)).collect());
+        begin.end(self.site, || What::BatchWait(n));
+        let tensors = made.map_err(local_error).and_then(|bytes| {
+            let tensor = |(c, b): (_, &Vec<u8>)| self.target.tensor(&ctx, n, c, b, self.site);
+            columns.iter().zip(&bytes).map(tensor).collect()
+        });
         Some(tensors)
     }
 }

@@ -11,6 +11,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::placement::{AxisRef, Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use crate::tensor::Tensor;
+use crate::trace::{self, What};
 use oflow_kernels::Element;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -88,6 +89,8 @@ pub struct Loader {
     drop_last: bool,
     /// Threads, and batches made before they are asked for; none without threads.
     pub(super) ahead: Option<(usize, usize)>,
+    /// Line that gave it its rows.
+    site: CallSite,
 }
 
 impl Loader {
@@ -104,7 +107,7 @@ impl Loader {
     fn to(target: Target, batch: usize) -> Loader {
         let maker = Arc::new(Maker { columns: vec![], source: Source::Memory(vec![]) });
         let sampler = Sampler::sequential();
-        Loader { target, batch, maker, rows: None, sampler, drop_last: false, ahead: None }
+        Loader { target, batch, maker, rows: None, sampler, drop_last: false, ahead: None, site: CallSite::at("", 0) }
     }
     /// Splits batches along a mesh axis (S(0)): data parallelism.
     ///
@@ -161,6 +164,7 @@ impl Loader {
             _ => return Err(two_sources().at(site)),
         }
         self.rows = counted;
+        self.site = site;
         Ok(self)
     }
     /// Takes the rows of a data set. Their fields become the columns, in the order of the first row, which is read now. All rows must have
@@ -203,6 +207,7 @@ impl Loader {
         };
         columns.iter().try_for_each(|c| self.target.check(c)).map_err(|e| e.at(site))?;
         self.rows = Some(rows);
+        self.site = site;
         self.maker = Arc::new(Maker { columns, source: Source::Rows(Arc::new(dataset)) });
         Ok(self)
     }
@@ -296,6 +301,7 @@ struct Work {
     batch: usize,
     rank: usize,
     world: usize,
+    site: CallSite,
 }
 
 impl Work {
@@ -304,11 +310,15 @@ impl Work {
         start..self.order.len().min(start.saturating_add(self.batch))
     }
     fn bytes(&self, number: usize) -> Result<Vec<Vec<u8>>> {
+        let begin = trace::begin();
+        let cpu = begin.cpu_ns();
         let all = &self.order[self.rows(number)];
         let share = |c| self.target.share(all.len(), c, self.rank, self.world);
         let shares: Vec<Option<Share>> = self.maker.columns.iter().map(share).collect();
         let mine = self.target.rows(all.len(), &self.maker.columns, self.rank, self.world);
-        self.maker.bytes(&all[mine], &shares)
+        let made = self.maker.bytes(&all[mine], &shares);
+        begin.end(self.site, || What::Batch { rows: all.len(), cpu_ns: begin.cpu_ns().saturating_sub(cpu) });
+        made
     }
 }
 
@@ -342,8 +352,10 @@ impl<L: Deref<Target = Loader>> Batches<L> {
             batch: l.batch,
             rank: ctx.rank(),
             world: ctx.world(),
+            site: l.site,
         };
         let rows = work.rows(number).len();
+        let begin = trace::begin();
         let bytes = match l.ahead {
             None => work.bytes(number)?,
             Some((threads, ahead)) => {
@@ -354,7 +366,8 @@ impl<L: Deref<Target = Loader>> Batches<L> {
                 self.made.insert(made).take()?
             }
         };
-        let tensor = |(c, b): (_, &Vec<u8>)| l.target.tensor(&ctx, rows, c, b);
+        begin.end(l.site, || What::BatchWait(rows));
+        let tensor = |(c, b): (_, &Vec<u8>)| l.target.tensor(&ctx, rows, c, b, l.site);
         l.maker.columns.iter().zip(&bytes).map(tensor).collect()
     }
 }

@@ -15,6 +15,7 @@ mod sampler;
 mod stream;
 mod streams;
 mod threads;
+mod timer;
 
 pub use dataset::{
     Batched, Concat, Dataset, InMemory, Interleaved, Map, Sampled, Subset, Window, Zip, in_memory, interleave,
@@ -29,3 +30,4 @@ pub use streams::{
     Chained, DataStream, DataStreamExt, Filtered, FromFn, Grouped, InTurn, Mapped, Paired, Prefetch, Shuffled, Skipped,
     Taken, from_fn, position_part,
 };
+pub use timer::{BatchPlace, BatchTimer};

@@ -5,6 +5,7 @@
 //! the job `taken` is not in `made`. All of it is under one lock; each change wakes all that wait.
 
 use crate::error::{Error, Result, panic_text};
+use crate::trace;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,11 @@ use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread with a name.
 pub(super) fn spawn<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
-    let made = Builder::new().name(name.to_string()).spawn(f);
+    let owner = trace::owner();
+    let made = Builder::new().name(name.to_string()).spawn(move || {
+        trace::adopt(owner);
+        f()
+    });
     made.map_err(|e| Error::io(format!("no thread '{name}' could be started: {e}")).because(e))
 }
 

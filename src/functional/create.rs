@@ -365,7 +365,7 @@ pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: im
     }
     // SAFETY: `Element` types are plain numbers (and bool) without padding; the slice covers the vector.
     let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, std::mem::size_of_val(&data[..])) };
-    let local = local_from_bytes(bytes, shape, T::DTYPE, &t.target).map_err(refused)?;
+    let local = local_from_bytes(bytes, shape, T::DTYPE, &t.target, site).map_err(refused)?;
     let local = match t.dtype {
         Some(d) => invoke1(op!("cast"), &[Some(&local)], smallvec![d.into()], smallvec![], site)?,
         None => local,
@@ -401,16 +401,16 @@ pub fn from_bytes(bytes: &[u8], shape: impl AsRef<[usize]>, target: impl IntoTar
     if dtype == DType::Bool && bytes.iter().any(|b| *b > 1) {
         return Err(refused(Error::argument("a bool is the byte 0 or 1")));
     }
-    placed(local_from_bytes(bytes, shape, dtype, &t.target).map_err(refused)?, &t.target, site)
+    placed(local_from_bytes(bytes, shape, dtype, &t.target, site).map_err(refused)?, &t.target, site)
 }
 
 /// A local tensor of these elements on the target's device.
-fn local_from_bytes(bytes: &[u8], shape: &[usize], dtype: DType, target: &Target) -> Result<Tensor> {
+fn local_from_bytes(bytes: &[u8], shape: &[usize], dtype: DType, target: &Target, site: CallSite) -> Result<Tensor> {
     let device = match target {
         Target::Local(d) => *d,
         Target::Global(p, _) => p.device(),
     };
-    interpreter::from_bytes(&current(), bytes, shape, dtype, device)
+    interpreter::from_bytes(&current(), bytes, shape, dtype, device, ("from_bytes", site))
 }
 
 /// A local tensor on the target's device, there or distributed.

@@ -70,8 +70,9 @@ use crate::error::{CallSite, Error, Result};
 pub use crate::interpreter::{ArenaSize, CudaGraphs, GraphPlan, Living, SourceGuard, source_thread};
 use crate::interpreter::{Capture, Captured, GraphRuns, capture};
 pub use crate::program::{Effect, Memory, Passes, Size};
-use crate::program::{OutsideKind, Program, ValueId};
+use crate::program::{OutsideKind, ParameterRow, Program, Summary, ValueId, variable_name};
 use crate::tensor::Tensor;
+use crate::trace::{self, What};
 use as_captured::AsCaptured;
 use std::cell::RefCell;
 use std::fmt;
@@ -293,7 +294,9 @@ impl<O: GraphOutput> Graph<O> {
     #[track_caller]
     pub fn run(&mut self, inputs: &[&Tensor]) -> Result<O> {
         let site = CallSite::here();
+        let begin = trace::begin();
         let outs = self.runs.run(inputs, &|| self.captured.program(), site)?;
+        begin.end(site, || What::Graph);
         O::give(&mut outs.into_iter())
             .ok_or_else(|| Error::registry("a graph returns fewer tensors than its closure").at(site))
     }
@@ -344,6 +347,18 @@ impl<O: GraphOutput> Graph<O> {
         }
         text.push_str(&program.to_string());
         text
+    }
+
+    /// Returns what the graph consists of, by module: results with their layouts, multiplications, what boxings send, forward and backward
+    /// together; and the variables with their layouts and this rank's bytes. A variable has the name of the module and the line that use it
+    /// first.
+    pub fn summary(&self) -> Summary {
+        let (program, ctx) = (self.program(), current());
+        let variables = program.outside.iter().filter(|o| o.kind == OutsideKind::Variable).map(|o| {
+            let row = ParameterRow::new(&variable_name(o.site), program.ty(o.value), true, ctx.rank());
+            (row, Some(o.value))
+        });
+        Summary::of(program, variables.collect(), (ctx.rank(), ctx.planner()))
     }
 
     /// Returns what this rank needs to run the graph; `None` where runs are call by call (`OFLOW_GRAPH=replay`).

@@ -11,10 +11,12 @@ use super::layout::{BoxTo, to_layout, to_layouts};
 use super::supplied;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::MemoryUse;
 use crate::op;
 use crate::ops::{AttrValue, Attrs};
 use crate::sbp::ReduceOp;
 use crate::tensor::{Edge, Hook, HookMoment, LeafSlot, Node, Tensor};
+use crate::trace::{self, What};
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -114,6 +116,7 @@ fn run(
     }
     let (_mode, _free) = (set_grad_enabled(options.create_graph), nothing_asked());
     let _span = tracing::debug_span!("backward").entered();
+    let begin = trace::begin();
     let _scope = BackwardScope::enter();
     let mut starts = Vec::with_capacity(outputs.len());
     for (i, out) in outputs.iter().enumerate() {
@@ -123,6 +126,7 @@ fn run(
     let found = vec![None; wanted.map_or(0, <[Edge]>::len)];
     let mut graph = EagerGraph { site, wanted, found, options, functions };
     engine::run(&mut graph, starts, chosen.as_ref())?;
+    begin.end(site, || What::Backward);
     Ok(graph.found)
 }
 
@@ -303,6 +307,7 @@ impl BackwardGraph for EagerGraph<'_> {
         {
             new = to_layout(BoxingReason::Gradient, &new, &target.placement, &target.sbp, self.site)?;
         }
+        new.set_memory_use(MemoryUse::Gradient);
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new.clone());
         hooks_of(slot, HookMoment::Accumulated).iter().try_for_each(|h| (h.call)(&new).map(drop))
     }

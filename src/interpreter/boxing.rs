@@ -10,7 +10,7 @@ use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
 use crate::context::{Policy, RankCtx, policy};
 use crate::error::{CallSite, Error, Result};
-use crate::memory::Storage;
+use crate::memory::{MemoryOwner, MemoryUse, Storage};
 use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, BoxStep, For, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
@@ -190,7 +190,8 @@ pub(super) fn run_boxing(
     }
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
-    let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
+    let owner = MemoryOwner { used_for: MemoryUse::Boxing, op: tag.op, site: tag.site() };
+    let dst = b.local.as_ref().map(|l| owner.run(|| LocalTensor::alloc(ctx, l))).transpose()?;
     let storages = |l: &Option<LocalTensor>| l.iter().map(|l| l.storage.clone()).collect::<SmallVec<[Storage; 2]>>();
     let (reads, writes) = (storages(&src).into_iter().collect(), storages(&dst));
     issue_boxing(ctx, &b.plan, (src.as_ref(), dst.as_ref()), (reads, writes), tag)?;

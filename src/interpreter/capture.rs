@@ -339,6 +339,7 @@ impl State {
             return Err(Error::autograd(format!("{t:?} was made by {} before the graph is captured", node.op.name()))
                 .help("compute it inside of the closure, or give the graph `detach()` of it"));
         }
+        t.name_memory(site.scope);
         t.note_stamp();
         let stamp = t.stamp();
         // The program has the tensor itself: a handle of its value, as `detach` gives, is not written.

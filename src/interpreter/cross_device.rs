@@ -3,6 +3,7 @@
 use super::copy::{contiguous, copied_to};
 use super::run::Run;
 use crate::error::Result;
+use crate::memory::{MemoryOwner, MemoryUse};
 use crate::placement::Device;
 use crate::plan::{BufferId, CrossDevice, KernelPlan, KernelStep};
 use crate::tensor::LocalTensor;
@@ -43,7 +44,7 @@ impl Run<'_> {
         }
         let rt = self.ctx.device(self.plan.device)?;
         if kernel.workspace > 0 {
-            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+            i.workspace(MemoryOwner::with_use(MemoryUse::Workspace, || rt.alloc.alloc(kernel.workspace))?);
         }
         rt.vm.submit(i)
     }
@@ -101,7 +102,7 @@ impl Run<'_> {
         }
         let rt = self.ctx.device(device)?;
         if kernel.workspace > 0 {
-            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+            i.workspace(MemoryOwner::with_use(MemoryUse::Workspace, || rt.alloc.alloc(kernel.workspace))?);
         }
         rt.vm.submit(i)?;
         for (id, out, to) in made {

@@ -18,6 +18,7 @@ use super::replay::{Replay, RunState};
 use crate::context::{DataCheck, Moments, Policy, RankCtx, current, is_observed, no_grad, nothing_asked, policy};
 use crate::control::flight::{GraphNodes, GraphRun};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::{MemoryOwner, MemoryUse};
 use crate::ops::Op;
 use crate::program::Program;
 use crate::tensor::Tensor;
@@ -115,6 +116,7 @@ fn run(
     (state, planned): (&mut RunState, &mut Option<Box<Planned>>),
     shared: &mut Shared,
 ) -> Result<Returned> {
+    MemoryOwner { used_for: MemoryUse::Graph, op: "graph", site }.begin();
     replay.captured().hosts.iter().try_for_each(|h| h.begin(site))?;
     replay.bind(inputs, state).map_err(|e| e.at(site))?;
     if let Some(hash) = replay.hash()

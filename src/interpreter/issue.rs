@@ -3,6 +3,7 @@
 
 use super::cache::DispatchPlan;
 use super::call::{Call, Outputs};
+use super::comm_trace::in_backward;
 use super::run::{Boxed, carry_out};
 use super::view::local_view;
 use super::writes::begin_write;
@@ -10,6 +11,7 @@ use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::Result;
 use crate::intern::FixedHasher;
+use crate::memory::{MemoryOwner, MemoryUse};
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
 use std::hash::Hasher;
@@ -25,6 +27,7 @@ pub(super) fn issue_and_run(
     boxed: &mut Boxed,
 ) -> Result<Outputs> {
     let tag = issue(ctx, call, decided, (global, numbered))?;
+    own_memory(call);
     if !global
         && call.op.view.is_some()
         && let Some(view) = local_view(call, &decided.plan)?
@@ -33,6 +36,13 @@ pub(super) fn issue_and_run(
     }
     let _writing = begin_write(call, global);
     carry_out(ctx, call, &decided.plan, tag.as_ref(), boxed)
+}
+
+/// Makes the call the owner of what the thread allocates.
+#[inline(always)]
+pub(super) fn own_memory(call: &Call<'_>) {
+    let used_for = if in_backward() { MemoryUse::Backward } else { MemoryUse::Activation };
+    MemoryOwner { used_for, op: call.op.name(), site: call.site }.begin();
 }
 
 /// Draws the numbers of a random op and numbers a global call. Returns the number of a global call, none of a local one.

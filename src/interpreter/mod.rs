@@ -142,7 +142,8 @@ pub(crate) use capture::{
     in_capture, is_capturing, note_assigned, note_no_gradient, outside_capture,
 };
 pub use comm_trace::{
-    COMM_TRACE_LIMIT, CommRecord, Measured, Moved, Report, ReportHint, ReportLine, report, take_comm_trace,
+    Advice, COMM_TRACE_LIMIT, CommRecord, DataLine, Measured, Moved, RankTime, Report, ReportHint, ReportLine,
+    WorkLine, report, take_comm_trace,
 };
 pub use copy::local_bytes;
 pub use custom::apply_custom;

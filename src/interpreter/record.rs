@@ -52,7 +52,11 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
     let in_place = !written.is_empty();
     let mut edges: SmallVec<[Edge; 4]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
-        edges.push(t.filter(|_| !withheld.input(i)).map_or(Edge::None, |t| t.edge()));
+        let edge = t.filter(|_| !withheld.input(i)).map_or(Edge::None, |t| t.edge());
+        if let (Edge::Leaf(_), Some(t)) = (&edge, t) {
+            t.name_memory(call.site.scope);
+        }
+        edges.push(edge);
     }
     if matches!(call.op.grad, Grad::None) || !edges.iter().any(Edge::is_some) {
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));

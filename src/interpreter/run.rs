@@ -9,6 +9,7 @@ use super::writes::writes;
 use crate::comm::Tag;
 use crate::context::{DataCheck, RankCtx};
 use crate::error::Result;
+use crate::memory::{MemoryOwner, MemoryUse};
 use crate::ops::{Op, RuntimeAttrs, TensorType, ViewFn};
 use crate::plan::{
     BufferId, GlobalRef, KernelPlan, KernelStep, LengthId, LocalRef, Numbers, Plan, Step, intern_global, intern_local,
@@ -232,7 +233,7 @@ impl Run<'_> {
         }
         let rt = self.ctx.device(self.plan.device)?;
         if kernel.workspace > 0 {
-            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+            i.workspace(MemoryOwner::with_use(MemoryUse::Workspace, || rt.alloc.alloc(kernel.workspace))?);
         }
         rt.vm.submit(i)?;
         for (from, to) in &memory.back {

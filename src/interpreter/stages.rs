@@ -19,6 +19,7 @@ use super::boxing::BoxingReason;
 use super::cache::DispatchPlan;
 use super::call::{Call, Outputs, Rewrite, Rewritten};
 use super::capture::SYMBOLS;
+use super::comm_trace::in_backward;
 use super::decide::decide;
 use super::dtype_lowering::DTYPE_LOWERING;
 use super::issue::issue_and_run;
@@ -36,6 +37,7 @@ use crate::error::Result;
 use crate::ops::{LayoutOp, Withheld};
 use crate::plan::Where;
 use crate::tensor::Tensor;
+use crate::trace::{self, What};
 use smallvec::SmallVec;
 
 /// Makes the table of rewrites, and the question that every call asks.
@@ -89,7 +91,10 @@ fn run_rewritten(mut call: Call<'_>, from: usize) -> Result<Outputs> {
 /// Runs a call whose inputs are final.
 fn run_final(call: &mut Call<'_>) -> Result<Outputs> {
     call.recording = call.is_recorded();
-    stages(call).map_err(|e| e.in_call(|| call.short()).at(call.site))
+    let begin = trace::begin();
+    let done = stages(call).map_err(|e| e.in_call(|| call.short()).at(call.site));
+    begin.end(call.site, || What::Call { op: call.op.name(), backward: in_backward() });
+    done
 }
 
 /// All stages but the rewrites.

@@ -1,12 +1,15 @@
 //! The caching allocator of one rank's device.
 
-use super::block::{Block, Memory, Pages, Region};
+use super::block::{Block, Memory, OwnerCell, Pages, Region};
 use super::classes::{CLASSES, class_of};
 use super::origin::Origin;
+use super::owner::{MemoryOwner, MemoryUse, OWNED_FROM, OwnerId, Owners};
+use super::report::{DeviceMemory, MemoryFailure, holders, largest};
+use super::stats::MemoryStats;
 use super::storage::Storage;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::placement::Device;
-use std::fmt;
+use crate::trace::{self, What};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Options of an [`Allocator`].
@@ -22,28 +25,6 @@ impl Default for AllocatorOptions {
     /// Keeps up to 64 GiB of idle blocks; does not fill freed blocks.
     fn default() -> Self {
         AllocatorOptions { cache_bytes: 64 << 30, poison_on_free: false }
-    }
-}
-
-/// Memory of an allocator, in bytes of whole blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryStats {
-    /// Bytes of blocks in use.
-    pub live: usize,
-    /// Bytes of idle blocks.
-    pub cached: usize,
-    /// Largest value of `live` so far.
-    pub peak: usize,
-    /// Allocations served by an idle block.
-    pub hits: u64,
-    /// Allocations that took new memory from the system.
-    pub misses: u64,
-}
-
-impl fmt::Display for MemoryStats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MemoryStats { live, cached, peak, hits, misses } = self;
-        write!(f, "{live} bytes in use, {cached} cached, at most {peak} in use; {hits} hits, {misses} misses")
     }
 }
 
@@ -84,7 +65,15 @@ struct State {
     /// Per class the number of its list, counted from 1; 0 where there is none. Few of the classes are ever used.
     list_of: Vec<u16>,
     stats: MemoryStats,
+    owners: Owners,
+    /// The last allocation that failed.
+    failure: Option<MemoryFailure>,
+    /// Bytes in use when the timeline was told last, in all and by use.
+    shown: (usize, [usize; MemoryUse::ALL.len()]),
 }
+
+/// Change of the bytes in use that the timeline shows.
+const SHOWN: usize = 1 << 20;
 
 /// The blocks of a class.
 #[derive(Default)]
@@ -139,11 +128,19 @@ impl Allocator {
     }
 
     fn new(device: Device, source: Source, options: AllocatorOptions) -> Allocator {
-        let state = State { lists: Vec::new(), list_of: vec![0; CLASSES], stats: MemoryStats::default() };
+        let state = State {
+            lists: Vec::new(),
+            list_of: vec![0; CLASSES],
+            stats: MemoryStats::default(),
+            owners: Owners::new(),
+            failure: None,
+            shown: Default::default(),
+        };
         Allocator(Arc::new(Shared { device, source, options, state: Mutex::new(state) }))
     }
 
-    /// Returns a storage of `bytes` bytes, aligned to 64. Its contents are initialised but arbitrary.
+    /// Returns a storage of `bytes` bytes, aligned to 64. Its contents are initialised but arbitrary. Memory reports count it for what
+    /// this thread does ([`MemoryOwner::here`]).
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -154,15 +151,17 @@ impl Allocator {
         let reused = {
             let mut state = self.0.lock();
             let reused = state.list(class).and_then(|list| list.idle.pop());
-            if reused.is_some() {
+            reused.map(|block| {
                 state.stats.cached -= size;
                 state.stats.hits += 1;
-                state.use_bytes(size);
-            }
-            reused
+                let owner = state.use_bytes(size);
+                self.0.show(&mut state);
+                (block, owner)
+            })
         };
         match reused {
-            Some(mut block) => {
+            Some((mut block, owner)) => {
+                block.owner = owner;
                 block.bytes = bytes;
                 *block.version.get_mut() = 0;
                 *block.outside.get_mut() = false;
@@ -185,23 +184,64 @@ impl Allocator {
                 self.0.pages(size).map_err(|e| self.out_of_memory(bytes).because(e))?
             }
         };
-        {
+        let owner = {
             let mut state = self.0.lock();
             state.stats.misses += 1;
-            state.use_bytes(size);
+            let owner = state.use_bytes(size);
+            self.0.show(&mut state);
             let list = state.list_made(class);
             list.existing += 1;
             // Room for every block of the class now, so that freeing one never grows the list.
             list.idle.reserve(list.existing - list.idle.len());
-        }
+            owner
+        };
         let (data, home) = (pages.data(), Arc::downgrade(&self.0));
         let memory = Memory::Cached { pages, class, home };
-        Ok(Storage::new(Block::new(data, bytes, self.0.device, self.0.origin(), memory)))
+        let mut block = Block::new(data, bytes, self.0.device, self.0.origin(), memory);
+        block.owner = owner;
+        Ok(Storage::new(block))
     }
 
+    /// The error of an allocation that failed. Who held memory then is kept for the memory report.
     fn out_of_memory(&self, bytes: usize) -> Error {
-        Error::memory(format!("cannot allocate {bytes} bytes on {}: {}", self.0.device, self.stats()))
-            .help("use smaller batches or shard over more ranks")
+        let owner = MemoryOwner::here();
+        let mut state = self.0.lock();
+        let held = holders(&state.owners.now(), state.stats.live);
+        let largest = largest(&held);
+        let failure = MemoryFailure {
+            bytes,
+            op: owner.op.to_string(),
+            line: owner.site.to_string(),
+            live: state.stats.live,
+            held,
+        };
+        state.failure = Some(failure);
+        Error::memory(format!("cannot allocate {bytes} bytes on {}: {}", self.0.device, state.stats))
+            .help(format!("use smaller batches or shard over more ranks{largest}"))
+    }
+
+    /// Returns who holds memory now, at the peak, and when an allocation failed.
+    pub fn report(&self) -> DeviceMemory {
+        let state = self.0.lock();
+        DeviceMemory {
+            device: self.0.device.name().to_string(),
+            stats: state.stats,
+            now: holders(&state.owners.now(), state.stats.live),
+            peak: holders(&state.owners.then(), state.stats.peak),
+            failure: state.failure.clone(),
+        }
+    }
+
+    /// Makes the bytes in use now the peak: later reports tell the peak since this call.
+    pub fn reset_peak(&self) {
+        let mut state = self.0.lock();
+        state.stats.peak = state.stats.live;
+        state.owners.at_peak();
+    }
+
+    /// Name of the device.
+    pub(crate) fn device_name(&self) -> &'static str {
+        self.0.device.name()
     }
 
     /// Returns the memory in use and cached.
@@ -217,9 +257,21 @@ impl Allocator {
 
 impl State {
     #[inline]
-    fn use_bytes(&mut self, size: usize) {
+    fn use_bytes(&mut self, size: usize) -> OwnerCell {
+        let owner = if size < OWNED_FROM { OwnerCell::default() } else { self.own_bytes(size) };
         self.stats.live += size;
-        self.stats.peak = self.stats.peak.max(self.stats.live);
+        if self.stats.live > self.stats.peak {
+            self.stats.peak = self.stats.live;
+            self.owners.at_peak();
+        }
+        owner
+    }
+
+    fn own_bytes(&mut self, size: usize) -> OwnerCell {
+        let owner = MemoryOwner::here();
+        let id = self.owners.id(&owner);
+        self.owners.add(id, size);
+        OwnerCell::new(id, owner.is_in_scope())
     }
 }
 
@@ -243,6 +295,47 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Shows the bytes in use in the timeline when they have changed by a mebibyte.
+    #[inline]
+    fn show(&self, state: &mut State) {
+        let begin = trace::begin();
+        if begin.is_recorded() && state.stats.live.abs_diff(state.shown.0) >= SHOWN {
+            state.shown.0 = state.stats.live;
+            let device = self.device.name();
+            let tell = |used_for, bytes| {
+                begin.end(CallSite::at("", 0), || What::Memory { device, used_for, bytes: bytes as u64 });
+            };
+            tell("", state.stats.live);
+            for (used_for, shown) in MemoryUse::ALL.iter().zip(&mut state.shown.1) {
+                let bytes = state.owners.sum(*used_for);
+                if bytes.abs_diff(*shown) >= SHOWN {
+                    *shown = bytes;
+                    tell(used_for.name(), bytes);
+                }
+            }
+        }
+    }
+
+    /// The owner of a block, if it has one.
+    pub(super) fn owner_of(&self, block: &Block) -> Option<MemoryOwner> {
+        self.lock().owners.owner(block.owner.get()).copied()
+    }
+
+    /// Counts a block for another owner.
+    pub(super) fn change_owner(&self, block: &Block, change: impl FnOnce(MemoryOwner) -> MemoryOwner) {
+        let Memory::Cached { pages, .. } = &block.memory else { return };
+        let mut state = self.lock();
+        let before = block.owner.get();
+        let Some(owner) = state.owners.owner(before) else { return };
+        let owner = change(*owner);
+        let after = state.owners.id(&owner);
+        if after != before {
+            state.owners.remove(before, pages.size());
+            state.owners.add(after, pages.size());
+        }
+        block.owner.set(after, owner.is_in_scope());
+    }
+
     /// Takes a block whose last handle is gone.
     pub(super) fn put_back(&self, mut block: Box<Block>) {
         let Memory::Cached { pages, class, .. } = &mut block.memory else { return };
@@ -250,9 +343,14 @@ impl Shared {
             pages.fill(0xCB);
         }
         let (size, class) = (pages.size(), *class);
+        let owner = block.owner.get();
         let mut state = self.lock();
+        if owner != OwnerId::NONE {
+            state.owners.remove(owner, size);
+        }
         state.stats.live -= size;
         state.stats.cached += size;
+        self.show(&mut state);
         state.list_made(class).idle.push(block);
         let full = state.stats.cached > self.options.cache_bytes;
         drop(state);

@@ -3,6 +3,7 @@
 use super::allocator::Shared;
 use super::classes::ALIGN;
 use super::origin::Origin;
+use super::owner::OwnerId;
 use super::uses::Uses;
 use crate::placement::Device;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -11,7 +12,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
 pub(super) const MAPPED_FROM: usize = 1 << 20;
@@ -33,6 +34,8 @@ pub(super) struct Block {
     pub device: Device,
     pub origin: Origin,
     pub memory: Memory,
+    /// Owner in the allocator's table, which changes under the allocator's lock.
+    pub owner: OwnerCell,
 }
 
 impl Block {
@@ -48,7 +51,32 @@ impl Block {
             device,
             origin,
             memory,
+            owner: OwnerCell::default(),
         })
+    }
+}
+
+/// Number of an owner, and whether it has the name scope of a module.
+#[derive(Default)]
+pub(super) struct OwnerCell(AtomicU32);
+
+/// Bit of an owner in a name scope. Tables have fewer rows.
+const IN_SCOPE: u32 = 1 << 31;
+
+impl OwnerCell {
+    pub(super) fn new(id: OwnerId, in_scope: bool) -> OwnerCell {
+        let cell = OwnerCell::default();
+        cell.set(id, in_scope);
+        cell
+    }
+    pub(super) fn get(&self) -> OwnerId {
+        OwnerId::from_number(self.0.load(Ordering::Relaxed) & !IN_SCOPE)
+    }
+    pub(super) fn is_in_scope(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & IN_SCOPE != 0
+    }
+    pub(super) fn set(&self, id: OwnerId, in_scope: bool) {
+        self.0.store(id.number() | if in_scope { IN_SCOPE } else { 0 }, Ordering::Relaxed);
     }
 }
 

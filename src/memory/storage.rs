@@ -2,8 +2,9 @@
 
 use super::block::{Block, Memory};
 use super::origin::Origin;
+use super::owner::{MemoryOwner, MemoryUse, OwnerId};
 use super::uses::{Ticket, Tickets};
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, NameScope, Result};
 use crate::placement::Device;
 use oflow_kernels::Element;
 use std::any::Any;
@@ -197,6 +198,56 @@ impl Storage {
     /// Ends a write whose mark was [left](Writing::leave).
     pub(crate) fn end_write(&self) {
         self.block().uses.end_write();
+    }
+
+    /// Says what the block is used for, for memory reports. Blocks of less than 4 KiB and memory of other libraries have no owner to change.
+    pub(crate) fn set_use(&self, used_for: MemoryUse) {
+        let block = self.block();
+        if let Memory::Cached { home, .. } = &block.memory
+            && block.owner.get() != OwnerId::NONE
+            && let Some(home) = home.upgrade()
+        {
+            home.change_owner(block, |owner| MemoryOwner { used_for, ..owner });
+        }
+    }
+
+    /// Makes the owner of `before`, in whose place this block is, that of this one.
+    pub(crate) fn inherit_owner(&self, before: &Storage) {
+        let block = self.block();
+        if let (Memory::Cached { home, .. }, Some(owner)) = (&block.memory, before.owner())
+            && block.owner.get() != OwnerId::NONE
+            && let Some(home) = home.upgrade()
+        {
+            home.change_owner(block, |_| owner);
+        }
+    }
+
+    /// The owner of the block in memory reports. Blocks of less than 4 KiB and memory of other libraries have none.
+    pub(crate) fn owner(&self) -> Option<MemoryOwner> {
+        let block = self.block();
+        match &block.memory {
+            Memory::Cached { home, .. } if block.owner.get() != OwnerId::NONE => home.upgrade()?.owner_of(block),
+            _ => None,
+        }
+    }
+
+    /// Says in which module the block is used, for memory reports, unless it was made in one. Costs two loads where there is nothing to say.
+    #[inline]
+    pub(crate) fn name_owner(&self, scope: NameScope) {
+        let owner = &self.block().owner;
+        if owner.get() != OwnerId::NONE && !owner.is_in_scope() && scope != NameScope::default() {
+            self.name_owner_now(scope);
+        }
+    }
+
+    #[cold]
+    fn name_owner_now(&self, scope: NameScope) {
+        let block = self.block();
+        if let Memory::Cached { home, .. } = &block.memory
+            && let Some(home) = home.upgrade()
+        {
+            home.change_owner(block, |o| MemoryOwner { site: CallSite { scope, ..o.site }, ..o });
+        }
     }
 
     /// Returns whether both are handles to one block.

@@ -6,6 +6,7 @@ use crate::context::current;
 use crate::error::{CallSite, Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
+use oflow_kernels::ReduceOp;
 
 /// Numbers of negative and positive rows by score, lowest score first.
 type Groups = Vec<(f64, f64, f64)>;
@@ -149,14 +150,14 @@ impl Metric for Auc {
                 let ctx = current();
                 let mut counts = vec![0.0; ctx.world()];
                 counts[ctx.rank()] = own.len() as f64;
-                let counts = over_ranks(counts)?;
+                let counts = over_ranks(counts, ReduceOp::Sum)?;
                 let before: f64 = counts[..ctx.rank()].iter().sum();
                 let all: f64 = counts.iter().sum();
                 let mut flat = vec![0.0; 3 * all as usize];
                 for (i, (score, negative, positive)) in own.iter().enumerate() {
                     flat[3 * (before as usize + i)..][..3].copy_from_slice(&[*score, *negative, *positive]);
                 }
-                let flat = over_ranks(flat)?;
+                let flat = over_ranks(flat, ReduceOp::Sum)?;
                 let read = flat.chunks_exact(3).map(|g| (g[0], g[1], g[2]));
                 *shared = grouped(shared.iter().copied().chain(read).collect());
                 own.clear();

@@ -3,15 +3,19 @@
 //! A metric takes batches with `update` and keeps sums. Tensors may be global in any layout: then every rank has the same sums. Of local
 //! tensors each rank has sums of its own until [`Metric::sync`] adds them up over the world. Metrics are
 //! [`Stateful`]: checkpoints save them. [The page on data](crate::docs::data) has a table of them.
+//!
+//! [`log`] writes metrics by step to files; [the page on metrics](crate::docs::metrics) leads through it.
 
 mod auc;
 mod classes;
+mod log;
 mod mean;
 mod top_k;
 mod totals;
 
 pub use auc::Auc;
 pub use classes::{Average, ClassScores, ConfusionMatrix};
+pub use log::{Format, Log, LogOptions, LogValue, Logged, OverRanks, flush_log, log};
 pub use mean::{Mean, Perplexity, RunningMean};
 pub use top_k::Accuracy;
 

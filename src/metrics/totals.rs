@@ -90,7 +90,7 @@ pub(super) use of_totals;
 #[track_caller]
 pub(super) fn sync(all: &mut [&mut Totals]) -> Result<()> {
     let own: Vec<f64> = all.iter().flat_map(|t| t.own.iter().copied()).collect();
-    let mut sums = over_ranks(own)?.into_iter();
+    let mut sums = over_ranks(own, ReduceOp::Sum)?.into_iter();
     for t in all {
         t.shared.iter_mut().zip(&mut sums).for_each(|(s, n)| *s += n);
         t.own.fill(0.0);
@@ -98,9 +98,9 @@ pub(super) fn sync(all: &mut [&mut Totals]) -> Result<()> {
     Ok(())
 }
 
-/// Sums over all ranks, of as many numbers on each. A world of one needs no communication.
+/// Sums over all ranks, or largest or least numbers, of as many on each. A world of one needs no communication.
 #[track_caller]
-pub(super) fn over_ranks(own: Vec<f64>) -> Result<Vec<f64>> {
+pub(super) fn over_ranks(own: Vec<f64>, op: ReduceOp) -> Result<Vec<f64>> {
     let world = current().world();
     if world == 1 || own.is_empty() {
         return Ok(own);
@@ -108,7 +108,7 @@ pub(super) fn over_ranks(own: Vec<f64>) -> Result<Vec<f64>> {
     let _inner = inner_calls();
     let all = Placement::all(Device::Cpu)?;
     let n = own.len();
-    let parts = from_vec(own, [n], Device::Cpu)?.to_global((&all, NdSbp::new(&[Sbp::Partial(ReduceOp::Sum)])))?;
+    let parts = from_vec(own, [n], Device::Cpu)?.to_global((&all, NdSbp::new(&[Sbp::Partial(op)])))?;
     parts.to_global(NdSbp::broadcast(1))?.to_vec::<f64>()
 }
 

@@ -30,6 +30,7 @@ mod rotary;
 mod rotary_scaling;
 mod sequential;
 mod sharding;
+mod summary;
 mod upsample;
 mod zero_redundancy;
 
@@ -60,5 +61,6 @@ pub use rotary::{RotaryEmbedding, RotaryOptions};
 pub use rotary_scaling::{RotaryScaling, Yarn};
 pub use sequential::{Layer, Sequential};
 pub use sharding::glob;
+pub use summary::{ModuleRow, ParameterRow, Summary, summarize};
 pub use upsample::Upsample;
 pub use zero_redundancy::{ZeroOptions, zero, zero_parameter};

@@ -2,6 +2,7 @@
 
 use super::init::dotted;
 use super::load::Unmatched;
+use super::summary::{Summary, summarize};
 use super::{Buffer, sharding};
 use crate::error::{CallSite, Result};
 use crate::placement::Placement;
@@ -108,6 +109,38 @@ pub trait Module: Part {
         let mut found: Vec<(String, Buffer)> = vec![];
         self.visit_buffers("", &mut |name, b| found.push((name.to_string(), b.clone())));
         found
+    }
+    /// Returns what the module consists of and what a forward pass takes: for each part the result with its layout, parameters,
+    /// multiplications and what boxings send; for each parameter its layout and this rank's bytes. (torchinfo's `summary`, with layouts.) The
+    /// pass is captured on symbols: nothing is computed or sent. A part is known by the name scope of its calls, and by its parameters.
+    ///
+    /// ```
+    /// use oflow::nn::{Linear, Module};
+    /// use oflow::prelude::*;
+    ///
+    /// #[derive(oflow::nn::Module)]
+    /// struct Net {
+    ///     fc1: Linear,
+    ///     fc2: Linear,
+    /// }
+    ///
+    /// let net = Net { fc1: Linear::new(64, 128, Device::Cpu)?, fc2: Linear::new(128, 10, Device::Cpu)? };
+    /// let x = ones([32, 64], Device::Cpu)?;
+    /// let summary = net.summary(|net| net.fc2.forward(&net.fc1.forward(&x)?.relu()?))?;
+    /// assert_eq!(summary.elements(), (64 * 128 + 128 + 128 * 10 + 10, 64 * 128 + 128 + 128 * 10 + 10));
+    /// assert_eq!((summary.modules[1].path.as_str(), summary.modules[1].mult_adds), ("fc1", 32 * 64 * 128));
+    /// println!("{summary}");
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `forward`, and if it does what cannot be captured, as reading a value.
+    #[track_caller]
+    fn summary(&self, forward: impl FnOnce(&Self) -> Result<Tensor>) -> Result<Summary>
+    where
+        Self: Sized,
+    {
+        summarize(&self.named_parameters(), CallSite::here(), || Ok(vec![forward(self)?]))
     }
     /// Ends the training of the parameters whose names match a pattern (with `*` and `?`): they require no gradient, which is removed.
     /// Optimizers leave them as they are.

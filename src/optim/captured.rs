@@ -7,6 +7,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{HostObject, HostSource, address_of};
 use crate::ops::{Op, RuntimeAttrs};
 use crate::tensor::Tensor;
+use crate::trace;
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 use std::sync::{Arc, Mutex};
@@ -111,6 +112,7 @@ impl HostObject for CapturedStep {
     fn done(&self) {
         let mut halves = self.halves.lock().unwrap_or_else(|e| e.into_inner());
         halves.iter_mut().for_each(|h| h.at = Some(h.parameter.version()));
+        trace::step(self.address());
     }
     fn address(&self) -> usize {
         address_of(&self.numbers)

@@ -7,6 +7,7 @@ use super::rule::StateShape;
 use crate::error::{CallSite, Result};
 use crate::functional::{IntoTarget, where_, zeros};
 use crate::interpreter::outside_capture;
+use crate::memory::MemoryUse;
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use crate::state::{LoadState, SaveState};
@@ -60,6 +61,8 @@ impl Masters {
             None => {
                 // A graph that is captured needs it as a variable.
                 let copy = outside_capture(site, || p.detach().cast(DType::F32))?;
+                copy.set_memory_use(MemoryUse::OptimizerState);
+                copy.name_memory(p.memory_scope());
                 Ok(self.copies[i].insert(Master { copy, at: Some(p.version()) }).copy.clone())
             }
         }
@@ -140,14 +143,15 @@ fn kept_dtype(p: &Tensor) -> DType {
 /// Zeros for what an optimizer keeps of a parameter, laid out as it is; `None` where it keeps nothing.
 pub(super) fn state_like(p: &Tensor, shape: StateShape) -> Result<Option<Tensor>> {
     let Some((dims, layout)) = layout_of(p, shape) else { return Ok(None) };
-    if shape == StateShape::Same {
-        return zeros_of(p).map(Some);
-    }
     let dtype = kept_dtype(p);
-    Ok(Some(match layout {
-        Some((placement, sbp)) => zeros(&dims[..], (&placement, sbp).dtype(dtype))?,
-        None => zeros(&dims[..], p.device().dtype(dtype))?,
-    }))
+    let state = match (shape, layout) {
+        (StateShape::Same, _) => zeros_of(p)?,
+        (_, Some((placement, sbp))) => zeros(&dims[..], (&placement, sbp).dtype(dtype))?,
+        (_, None) => zeros(&dims[..], p.device().dtype(dtype))?,
+    };
+    state.set_memory_use(MemoryUse::OptimizerState);
+    state.name_memory(p.memory_scope());
+    Ok(Some(state))
 }
 
 /// Zeros in the shape and the layout of a parameter, f32 for a half.

@@ -10,10 +10,11 @@ use super::rule::{OptimizerRule, ParamState, Scalars, StepCall, StepCount};
 use super::{Optimizer, StepChecks, check_rate, with_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
-use crate::interpreter::{host_of_capture, is_capturing, outside_capture};
+use crate::interpreter::{address_of, host_of_capture, is_capturing, outside_capture};
 use crate::ops::{Op, RuntimeAttrs};
 use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
+use crate::trace;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The numbers of an optimizer, which graphs that have captured its step share with it.
@@ -269,6 +270,9 @@ impl<R: OptimizerRule> Optimizer for Stepper<R> {
         }
         drop(groups);
         self.masters.stored(with_gradients(&self.parameters));
+        if !is_capturing() {
+            trace::step(address_of(&self.numbers));
+        }
         Ok(())
     }
     fn parameters(&self) -> &[Tensor] {

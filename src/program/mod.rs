@@ -28,6 +28,7 @@ mod flat;
 mod parse;
 mod passes;
 mod repeat;
+mod summary;
 mod text;
 mod types;
 mod verify;
@@ -40,6 +41,8 @@ pub(crate) use flat::{Flat, Loop, Turn};
 pub use passes::{Effect, Memory, Passes, Size};
 pub use repeat::Section;
 pub(crate) use repeat::{part_type, stacked_type};
+pub(crate) use summary::variable_name;
+pub use summary::{ModuleRow, ParameterRow, Summary};
 pub use types::{
     BoxedFor, CallNode, Draw, GeneratorId, HostId, Node, Outside, OutsideKind, Program, Repeat, ValueId, Work, Write,
     described,

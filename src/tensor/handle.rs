@@ -4,8 +4,8 @@ use super::edge::{Edge, LeafSlot};
 use super::inner::{Body, EdgeCell, Inner, LocalView, Tensor};
 use super::local::LocalTensor;
 use crate::context::{no_context, origin_here};
-use crate::error::{CallSite, Error, Result};
-use crate::memory::Origin;
+use crate::error::{CallSite, Error, NameScope, Result};
+use crate::memory::{MemoryUse, Origin};
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::plan::{GlobalRef, TypeRef};
@@ -261,10 +261,28 @@ impl Tensor {
                 .help("use the op that returns a new tensor")),
         }
     }
+    /// Says what the memory of the tensor is used for, for memory reports.
+    pub(crate) fn set_memory_use(&self, used_for: MemoryUse) {
+        // A tensor without data has no memory either.
+        let _ = self.with_data(|l| l.map(|l| l.storage.set_use(used_for)));
+    }
+    /// Says which module uses the tensor, for memory reports, unless it was made in one.
+    pub(crate) fn name_memory(&self, scope: NameScope) {
+        let _ = self.with_data(|l| l.map(|l| l.storage.name_owner(scope)));
+    }
+    /// The module that memory reports name for the tensor; none where they name none.
+    pub(crate) fn memory_scope(&self) -> NameScope {
+        let owner = self.with_data(|l| l.and_then(|l| l.storage.owner()));
+        owner.ok().flatten().map_or(NameScope::default(), |o| o.site.scope)
+    }
     /// Replaces the shard of a global tensor (copy on write of in-place ops).
     pub(crate) fn replace_shard(&self, shard: LocalTensor) {
         if let Body::Global(_, s) = self.body() {
-            *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
+            let mut s = s.lock().unwrap_or_else(|e| e.into_inner());
+            if let Some(before) = s.as_ref() {
+                shard.storage.inherit_owner(&before.storage);
+            }
+            *s = Some(shard);
         }
     }
     /// Returns the version of the data, which grows with every in-place change. The views and the `detach` of a local tensor
@@ -360,6 +378,7 @@ impl Tensor {
                 .help("use `detach()`"));
             }
             (Edge::None, true) => {
+                self.set_memory_use(MemoryUse::Parameter);
                 // A leaf is a value of its own.
                 self.inner().global_view.store(false, Ordering::Relaxed);
                 let whole = self.for_use().filter(|how| how.whole_gradient).map(|how| how.to.clone());

@@ -8,9 +8,10 @@ use super::listed::Listed;
 use crate::boxing::{BoxesPlan, BoxingPlan};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
-use crate::memory::{Allocator, Storage, Writing};
+use crate::memory::{Allocator, MemoryOwner, MemoryUse, Storage, Writing};
 use crate::ops::{KernelCx, RuntimeAttrs, StreamKind};
 use crate::plan::KernelPlan;
+use crate::trace::{self, What};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, View};
 use smallvec::{SmallVec, smallvec};
@@ -58,6 +59,7 @@ impl KernelWork {
     /// Those of the kernel, with the op and the user's line.
     #[inline]
     pub fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
+        let begin = trace::begin();
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -73,10 +75,15 @@ impl KernelWork {
         };
         // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
         // may have seen them.
-        (self.plan.run)(&cx).map_err(|e| {
+        let done = (self.plan.run)(&cx).map_err(|e| {
             let e = if e.is_logical() { e.as_kind(ErrorKind::Value) } else { e };
             e.in_call(|| self.plan.op.name().to_string()).at(self.site)
-        })
+        });
+        begin.end(self.site, || match stream {
+            None => What::Kernel(self.plan.op.name()),
+            Some(_) => What::Launch(self.plan.op.name()),
+        });
+        done
     }
 }
 
@@ -125,9 +132,35 @@ impl Segment {
 
 /// Hears how long boxings took, on the thread that carried them out.
 pub trait Stopwatch: Send + Sync {
-    /// The boxing of that number is done. `ns`: from the last arrival of those that took part to this rank's end, summed
-    /// over its collectives, and its local work; so a late peer is not counted.
-    fn done(&self, number: u64, ns: u64);
+    /// The boxing of that number is done, one of `together` that were carried out together.
+    fn done(&self, number: u64, took: Took, together: usize);
+}
+
+/// Time of a boxing on this rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Took {
+    /// Start, in nanoseconds of the clock that ranks of a host share.
+    pub begin: u64,
+    /// End on the same clock.
+    pub end: u64,
+    /// Nanoseconds from the last arrival of those that took part to this rank's end, summed over the boxing's collectives, and its local
+    /// work; so a late peer is not counted.
+    pub ns: u64,
+}
+
+impl Took {
+    /// The time as shares of it, one after the other.
+    pub(crate) fn shares(self, shares: impl Iterator<Item = u64> + Clone) -> impl Iterator<Item = Took> {
+        let whole = shares.clone().fold(0, u64::saturating_add).max(1);
+        let length = self.end.saturating_sub(self.begin);
+        let part = move |of: u64, share: u64| (u128::from(of) * u128::from(share) / u128::from(whole)) as u64;
+        let mut before = 0u64;
+        shares.map(move |share| {
+            let begin = self.begin + part(length, before);
+            before = before.saturating_add(share);
+            Took { begin, end: self.begin + part(length, before), ns: part(self.ns, share) }
+        })
+    }
 }
 
 /// A boxing plan with its ends on this rank.
@@ -395,19 +428,21 @@ impl Work {
                 let (stopwatch, number) = &b.stopwatch;
                 let comm = communicator(comm)?;
                 let run = || execute(&b.plan, (comm, memory), &b.tag, b.src.as_ref(), b.dst.as_ref());
-                stopwatch.done(*number, timed(comm, run)?);
+                stopwatch.done(*number, owned(&b.tag, || timed(comm, run))?, 1);
                 Ok(())
             }
             Work::BoxMany(b) => {
                 let ends: Vec<Ends> = b.ends.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
                 let comm = communicator(comm)?;
-                let took = timed(comm, || execute_many(&b.plans, &ends, (comm, memory), &b.tag))?;
+                let run = || execute_many(&b.plans, &ends, (comm, memory), &b.tag);
+                let took = owned(&b.tag, || timed(comm, run))?;
                 tell_shares(&b.stopwatch, &b.predicted, took);
                 Ok(())
             }
             Work::Listed(b) => {
                 let comm = communicator(comm)?;
-                let took = timed(comm, || on_host((comm, memory), &b.tag, |host| b.listed.run(host)))?;
+                let run = || on_host((comm, memory), &b.tag, |host| b.listed.run(host));
+                let took = owned(&b.tag, || timed(comm, run))?;
                 tell_shares(&b.stopwatch, &b.listed.shares, took);
                 Ok(())
             }
@@ -415,20 +450,24 @@ impl Work {
                 let (stopwatch, number) = &b.stopwatch;
                 let comm = communicator(comm)?;
                 let ends = (b.own.as_slice(), b.dst.as_ref());
-                stopwatch
-                    .done(*number, timed(comm, || execute_collect(&b.plan, (comm, memory), &b.tag, b.dtype, ends))?);
+                let run = || execute_collect(&b.plan, (comm, memory), &b.tag, b.dtype, ends);
+                let took = owned(&b.tag, || timed(comm, run))?;
+                stopwatch.done(*number, took, 1);
                 Ok(())
             }
         }
     }
 }
 
+/// Runs a boxing, which allocates on behalf of its op.
+fn owned<R>(tag: &Tag, run: impl FnOnce() -> R) -> R {
+    MemoryOwner { used_for: MemoryUse::Boxing, op: tag.op, site: tag.site() }.run(run)
+}
+
 /// Boxings that are carried out together have one time: each gets the share that it is predicted to take.
-fn tell_shares((stopwatch, first): &(Arc<dyn Stopwatch>, u64), shares: &[u64], took: u64) {
-    let whole = shares.iter().copied().fold(0, u64::saturating_add).max(1);
-    for (number, part) in (*first..).zip(shares) {
-        let share = u128::from(took) * u128::from(*part) / u128::from(whole);
-        stopwatch.done(number, share as u64);
+fn tell_shares((stopwatch, first): &(Arc<dyn Stopwatch>, u64), shares: &[u64], took: Took) {
+    for (number, took) in (*first..).zip(took.shares(shares.iter().copied())) {
+        stopwatch.done(number, took, shares.len());
     }
 }
 
@@ -436,9 +475,11 @@ pub(crate) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Commu
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }
 
-/// Nanoseconds that a boxing took, without the waiting for ranks that came later.
-fn timed(comm: &dyn Communicator, run: impl FnOnce() -> Result<()>) -> Result<u64> {
-    let (start, waited) = (now_ns(), comm.traffic().waited_ns);
+/// Runs a boxing and returns the time that it took.
+pub(crate) fn timed(comm: &dyn Communicator, run: impl FnOnce() -> Result<()>) -> Result<Took> {
+    let (begin, waited) = (now_ns(), comm.traffic().waited_ns);
     run()?;
-    Ok((now_ns() - start).saturating_sub(comm.traffic().waited_ns.saturating_sub(waited)))
+    let end = now_ns();
+    let ns = (end - begin).saturating_sub(comm.traffic().waited_ns.saturating_sub(waited));
+    Ok(Took { begin, end, ns })
 }

@@ -25,11 +25,11 @@ pub(crate) mod listed;
 mod replay;
 
 pub use crate::ops::StreamKind;
-pub(crate) use instruction::communicator;
 pub use instruction::{
     BoxManyWork, BoxWork, CollectWork, HostBuffers, Instruction, KernelWork, ListedWork, Prepared, Segment, Stopwatch,
-    Work,
+    Took, Work,
 };
+pub(crate) use instruction::{communicator, timed};
 pub use replay::replay;
 
 pub use crate::boxing::INLINE_BYTES;

@@ -19,6 +19,7 @@ use super::node::{Absent, Missing, NodeState, Silence};
 use super::root::JobOptions;
 use super::root_cause::Ends;
 use super::serve::{Ranks, Verdict};
+use super::watching::Sight;
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
 use crate::flight::MAX_WORLD;
 use crate::{Failure, FailureKind, Token};
@@ -149,6 +150,7 @@ impl Core {
             Item::Pong(pong) => self.pong(&pong),
             Item::Ask(ask) => self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask))),
             Item::Note(text) => (self.log)(&text),
+            Item::Watched(on) => self.on_ranks(|ranks| ranks.apply(|s| s.watch(on))),
             Item::Over(code) => self.finish(End::Code(u8::try_from(code).unwrap_or(1))),
         }
     }
@@ -238,6 +240,17 @@ impl Core {
 
     pub(super) fn clock_offset(&self) -> i64 {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner).offset_ns
+    }
+
+    /// Largest error of the offset: half of the round trip, because the way there may have taken no time or all of it. `None` before the
+    /// clocks were compared.
+    pub(super) fn clock_error(&self) -> Option<u64> {
+        match self.uplink {
+            Uplink::Host(_) => Some(0),
+            Uplink::Link(_) => {
+                self.clock.lock().unwrap_or_else(PoisonError::into_inner).round_trip_ns.map(|ns| ns.div_ceil(2))
+            }
+        }
     }
 }
 
@@ -496,6 +509,11 @@ impl Agent {
         self.host.as_ref().and_then(|host| host.look(|root| root.waits_for()))
     }
 
+    /// Returns a handle to watch the job with, on node 0. It does not keep the agent from ending.
+    pub fn watcher(&self) -> Option<Watcher> {
+        Some(Watcher { core: self.core.clone(), host: self.host.clone()? })
+    }
+
     /// Returns the address of the root for other hosts, if this agent hosts it.
     pub fn root_address(&self) -> Option<SocketAddr> {
         self.host.as_ref().and_then(|h| h.address())
@@ -509,5 +527,28 @@ impl Agent {
 
     fn look<T: Default>(&self, look: impl FnOnce(&NodeState) -> T) -> T {
         self.core.ranks().map_or_else(T::default, |ranks| ranks.look(look))
+    }
+}
+
+/// Sees the state of a job for people who watch it. Made by [`Agent::watcher`].
+pub struct Watcher {
+    core: Arc<Core>,
+    host: Arc<Host>,
+}
+
+impl Watcher {
+    /// Says whether somebody watches. While nobody does, ranks send nothing for this.
+    pub fn watch(&self, on: bool) {
+        self.host.exchange(&self.core, |root| root.show(on));
+    }
+
+    /// Takes what there is to see; glimpses come once.
+    pub fn sight(&self) -> Sight {
+        self.host.exchange(&self.core, |root| root.sight(Instant::now()))
+    }
+
+    /// Returns why the job has failed, or `None`.
+    pub fn failure(&self) -> Option<Failure> {
+        self.core.ranks().and_then(|ranks| ranks.verdict.borrow().clone()).map(|v| v.failure)
     }
 }

@@ -61,6 +61,7 @@ pub fn to_root(input: &[u8]) -> Taken {
     let Ok(message) = pb::FromNode::decode(bytes) else { return Ok(false) };
     let mut now = Instant::now();
     let mut root = job(how, now);
+    root.show(how & 8 != 0);
     if how & 4 == 0 {
         root.arrive(1, hello("b", 2..=2), now).map_err(|s| s.message().to_string())?;
     }
@@ -72,6 +73,7 @@ pub fn to_root(input: &[u8]) -> Taken {
             item => root.handle(1, item, now),
         };
         root.tick(now);
+        root.sight(now);
         sent(&mut root);
         taken = handled.is_ok();
         if !taken {
@@ -120,6 +122,7 @@ pub fn to_agent(input: &[u8]) -> Taken {
             }
             Down::Pong(pong) => clock.heard(&pong, u64::from(how) << 40),
             Down::Ask(ask) => node.ask(ask),
+            Down::Watched(on) => node.watch(on),
             Down::Note(_) | Down::Over(_) => {}
         }
         node.heartbeat(pb::HeartbeatRequest { rank: 2, ..Default::default() }, now).map_err(refused)?;
@@ -225,7 +228,15 @@ fn beat(rank: u32) -> pb::HeartbeatRequest {
         moved: 2,
         absent: false,
         node: Some(pb::GraphNode { graph: 5, number: 3, op: "exp".into(), file: "train.rs".into(), line: 8 }),
+        glimpse: Some(glimpse(rank)),
     }
+}
+
+fn glimpse(rank: u32) -> pb::Glimpse {
+    let mesh = pb::Mesh { device: "cpu".into(), dims: vec![2, 2], names: vec![], ranks: vec![0, 1, 2, 3] };
+    let boxing = pb::SeenBoxing { op: "matmul".into(), shape: vec![4, 2], mesh: Some(mesh), ..Default::default() };
+    let point = pb::Point { number: 1, name: "loss".into(), step: 3, value: 0.5 };
+    pb::Glimpse { rank, boxings: vec![boxing], points: vec![point], resident: 1 << 20, ..Default::default() }
 }
 
 fn failure(rank: usize) -> Vec<u8> {
@@ -237,6 +248,7 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
     let ups = [
         Up::Join(pb::NodeJoin { ticket: 1, hello: Some(join(2)) }),
         Up::Put(pb::NodePut { ticket: 2, key: "k".into(), value: b"value".to_vec() }),
+        Up::Glimpse(glimpse(2)),
         Up::Get(pb::NodeGet { ticket: 3, key: "later".into(), wait: true }),
         Up::CompareAndSet(pb::NodeCompareAndSet { ticket: 4, key: "later".into(), expected: None, value: vec![1] }),
         Up::Arrive(pb::NodeArrive {

@@ -186,6 +186,7 @@ impl RootState {
         self.verdict = None;
         self.ends = Ends::default();
         self.reports.clear();
+        self.watching.begin();
         for id in &ids {
             let Some((part, nproc)) = self.nodes.get(id).and_then(|n| Some((n.part?, n.hello.nproc))) else { continue };
             let begin = pb::Begin {
@@ -198,6 +199,9 @@ impl RootState {
                 cost_model: self.plan.cost_model.clone(),
             };
             self.send(*id, Down::Begin(begin));
+            if self.watching.on {
+                self.send(*id, Down::Watched(true));
+            }
         }
         // Who has no place may get one in the next start, if there is to be one.
         let spares: Vec<u64> = self.nodes.keys().copied().filter(|id| !ids.contains(id)).collect();

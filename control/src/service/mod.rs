@@ -50,6 +50,7 @@ mod serve;
 mod stall;
 mod tls;
 mod transit;
+mod watching;
 
 use std::hash::Hasher;
 use std::io::Read;
@@ -64,12 +65,13 @@ use oflow_base::{Error, Result};
 use oflow_comm::tcp::Outage;
 use oflow_proto::control as pb;
 
-pub use agent::Agent;
+pub use agent::{Agent, Watcher};
 pub(crate) use limits::missing_rank;
 pub use node::{Absent, Missing, Silence};
-pub use oflow_proto::control::NodeEvent;
+pub use oflow_proto::control::{Glimpse, NodeEvent};
 pub use root_cause::{Candidate, Ends};
 pub use serve::Verdict;
+pub use watching::{Held, HostPart, MESH_RANKS, MOST_BOXINGS, MOST_POINTS, Sight};
 
 /// Receives the log lines of an agent.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;

@@ -14,6 +14,7 @@ use tonic::Status;
 
 use super::digest::Digest;
 use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_event, check_name, check_value, difference, status};
+use super::watching;
 use crate::{Failure, FailureKind};
 
 /// A rank that has sent no heartbeat for a while.
@@ -104,6 +105,8 @@ pub struct NodeState {
     reports: BTreeMap<usize, String>,
     asks: BTreeMap<usize, pb::HeartbeatReply>,
     digest: Digest,
+    /// Whether somebody watches the job.
+    watched: bool,
     up: Vec<pb::Up>,
     answers: Vec<(u64, Outcome)>,
 }
@@ -128,6 +131,7 @@ impl NodeState {
             reports: BTreeMap::new(),
             asks: BTreeMap::new(),
             digest: Digest::default(),
+            watched: false,
             up: Vec::new(),
             answers: Vec::new(),
         }
@@ -294,7 +298,7 @@ impl NodeState {
     }
 
     /// Takes a heartbeat. Returns what the rank's next heartbeat is to contain.
-    pub fn heartbeat(&mut self, request: pb::HeartbeatRequest, now: Instant) -> Result<pb::HeartbeatReply, Status> {
+    pub fn heartbeat(&mut self, mut request: pb::HeartbeatRequest, now: Instant) -> Result<pb::HeartbeatReply, Status> {
         let index = self.known(request.rank)?;
         match &mut self.members[index] {
             // A beat may overtake the goodbye; it does not bring the rank back.
@@ -303,11 +307,19 @@ impl NodeState {
             member => *member = Member::Joined { heard: now, progress: request.progress },
         }
         let rank = request.rank as usize;
+        if let Some(glimpse) = watching::of_beat(&mut request).filter(|_| self.watched) {
+            self.send(Item::Glimpse(glimpse));
+        }
         let ranks = self.digest.beat(request);
         if !ranks.is_empty() {
             self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
         }
-        Ok(self.asks.remove(&rank).unwrap_or_default())
+        Ok(pb::HeartbeatReply { watched: self.watched, ..self.asks.remove(&rank).unwrap_or_default() })
+    }
+
+    /// Somebody watches the job from now on, or nobody does any more.
+    pub fn watch(&mut self, on: bool) {
+        self.watched = on;
     }
 
     /// Takes a rank's communication report; a later one replaces it.

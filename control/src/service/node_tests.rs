@@ -241,3 +241,29 @@ fn what_the_root_asks_travels_with_a_heartbeat() {
     assert_eq!(state.heartbeat(beat.clone(), Instant::now()).unwrap(), wanted);
     assert_eq!(state.heartbeat(beat, Instant::now()).unwrap(), pb::HeartbeatReply::default());
 }
+
+#[test]
+fn a_rank_is_asked_for_glimpses_while_somebody_watches() {
+    let mut state = joined(true);
+    let now = Instant::now();
+    let beat = || pb::HeartbeatRequest {
+        rank: 2,
+        progress: 7,
+        last: Some(pb::OpRecord { op: "relu".into(), ..Default::default() }),
+        glimpse: Some(pb::Glimpse { rank: 3, steps: 5, ..Default::default() }),
+        ..Default::default()
+    };
+    let glimpses = |state: &mut NodeState| -> Vec<pb::Glimpse> {
+        ups(state).into_iter().filter_map(|item| if let Item::Glimpse(g) = item { Some(g) } else { None }).collect()
+    };
+    assert!(!state.heartbeat(beat(), now).unwrap().watched);
+    assert_eq!(glimpses(&mut state), []);
+    state.watch(true);
+    assert!(state.heartbeat(beat(), now).unwrap().watched);
+    let seen = glimpses(&mut state);
+    // The rank is that of the beat, and what the beat tells is not sent twice.
+    assert_eq!((seen[0].rank, seen[0].steps, seen[0].last.as_ref().map(|o| o.op.as_str())), (2, 5, Some("relu")));
+    state.watch(false);
+    assert!(!state.heartbeat(beat(), now).unwrap().watched);
+    assert_eq!(glimpses(&mut state), []);
+}

@@ -22,6 +22,7 @@ use super::limits::{difference, refused};
 use super::root_cause::{self, Candidate, Ends};
 use super::stall::{Finding, Stalls};
 use super::transit::Transit;
+use super::watching::{HostPart, Sight, Watching};
 use crate::flight::MAX_WORLD;
 use crate::{Failure, FailureKind};
 use oflow_comm::tcp::{NAMED_AFTER, Outage};
@@ -125,6 +126,7 @@ pub struct RootState {
     streams: Streams,
     stalls: Stalls,
     transit: Transit,
+    watching: Watching,
     /// When the waits were last looked at.
     looked: Instant,
     ticked: Instant,
@@ -154,6 +156,7 @@ impl RootState {
             streams: Streams::default(),
             stalls,
             transit,
+            watching: Watching::default(),
             looked: now,
             ticked: now,
             out: Vec::new(),
@@ -198,6 +201,26 @@ impl RootState {
     /// Returns how many hosts have joined and how many are wanted; `None` once the job has started.
     pub fn waits_for(&self) -> Option<(usize, RangeInclusive<usize>)> {
         matches!(self.phase, Phase::Gathering(_)).then(|| (self.nodes.len(), self.plan.nodes.clone()))
+    }
+
+    /// Somebody watches the job from now on, or nobody does any more.
+    pub fn show(&mut self, on: bool) {
+        if std::mem::replace(&mut self.watching.on, on) != on {
+            self.tell_all(|_| Down::Watched(on));
+        }
+    }
+
+    /// Takes what there is to see of the job.
+    pub fn sight(&mut self, now: Instant) -> Sight {
+        let (glimpses, left) = self.watching.take();
+        let mut hosts: Vec<HostPart> = self
+            .nodes
+            .values()
+            .filter_map(|n| Some(HostPart { name: n.hello.host.clone(), ranks: n.ranks()? }))
+            .collect();
+        hosts.sort_by_key(|h| h.ranks.start);
+        let held = self.stalls.holding(now);
+        Sight { restart: self.restart, hosts, glimpses, left, held, stall: self.plan.stall }
     }
 
     fn running(&self) -> bool {
@@ -269,8 +292,14 @@ impl RootState {
                 self.stalls.left(rank);
                 self.transit.left(rank);
                 self.store.leave(rank);
+                self.watching.left(rank);
             }
-            Up::Gone(pb::NodeGone { rank, how }) => self.ends.gone(own(rank)?, how),
+            Up::Gone(pb::NodeGone { rank, how }) => {
+                let rank = own(rank)?;
+                self.watching.left(rank);
+                self.ends.gone(rank, how);
+            }
+            Up::Glimpse(glimpse) => self.watching.note(own(glimpse.rank)?, glimpse),
             Up::Report(report) => {
                 self.reports.insert(own(report.rank)?, report.report);
             }

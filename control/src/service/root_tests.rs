@@ -545,3 +545,34 @@ fn bytes_that_a_link_holds_back_end_the_job() {
     }
     panic!("nothing was said");
 }
+
+#[test]
+fn glimpses_are_collected_while_somebody_watches() {
+    let mut job = Job::of_three(1, 3);
+    let glimpse = |rank: u32| Up::Glimpse(pb::Glimpse { rank, steps: 4, ..Default::default() });
+    job.up(1, glimpse(2));
+    assert_eq!(job.root.sight(job.now).glimpses, []);
+    job.root.show(true);
+    job.root.show(true);
+    let told = |out: Vec<(u64, Down)>| -> Vec<(u64, bool)> {
+        out.into_iter().filter_map(|(id, d)| if let Down::Watched(on) = d { Some((id, on)) } else { None }).collect()
+    };
+    assert_eq!(told(job.out()), [(OWN, true), (1, true), (2, true)], "once");
+    job.up(1, glimpse(2));
+    job.up(2, Up::Left(4));
+    let error = job.root.handle(1, glimpse(3), job.now).unwrap_err();
+    assert!(error.message().contains("rank 3, which is not on that host"), "{error}");
+    let sight = job.root.sight(job.now);
+    assert_eq!(sight.glimpses.iter().map(|g| (g.rank, g.steps)).collect::<Vec<_>>(), [(2, 4)]);
+    let hosts: Vec<_> = sight.hosts.iter().map(|h| (h.name.as_str(), h.ranks.clone())).collect();
+    assert_eq!((hosts, sight.left), (vec![("a", 0..2), ("b", 2..3), ("c", 3..6)], vec![4]));
+    assert_eq!(job.root.sight(job.now).glimpses, [], "taken once");
+    // At the next start nobody has left, and the hosts are told again.
+    job.fail(2, 5, FailureKind::Exited, 1);
+    job.pass(Duration::from_secs(1));
+    (0..3).for_each(|id| job.up(id, Up::Done(1)));
+    assert_eq!(told(job.out()), [(OWN, true), (1, true), (2, true)]);
+    assert_eq!(job.root.sight(job.now).left, Vec::<usize>::new());
+    job.root.show(false);
+    assert_eq!(told(job.out()), [(OWN, false), (1, false), (2, false)]);
+}

@@ -269,8 +269,9 @@ impl Control for Served {
         let ranks = self.ranks()?;
         let request = request.into_inner();
         let asks = ranks.apply(|s| s.heartbeat(request, Instant::now()))?;
-        let clock_offset_ns = ranks.core.upgrade().map_or(0, |core| core.clock_offset());
-        Ok(Response::new(pb::HeartbeatReply { clock_offset_ns, ..asks }))
+        let clock = ranks.core.upgrade().map(|core| (core.clock_offset(), core.clock_error()));
+        let (clock_offset_ns, clock_error_ns) = clock.unwrap_or((0, None));
+        Ok(Response::new(pb::HeartbeatReply { clock_offset_ns, clock_error_ns, ..asks }))
     }
 
     async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {

@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 use oflow_proto::control as pb;
 
 use super::kv_store::Meeting;
+use super::watching::Held;
 use crate::flight::NodeRecord;
 use crate::{Failure, FailureKind, Place};
 use oflow_comm::transport::place_of;
 
 /// A wait that is worth a warning.
 const WARN: Duration = Duration::from_secs(5);
+/// A wait that people who watch the job see.
+const SHOWN: Duration = Duration::from_secs(1);
 /// A rank without heartbeats for this time is not judged here; the launcher watches its process.
 const HEARD: Duration = Duration::from_secs(3);
 /// A rank that was queued this many times as long as it ran is starved.
@@ -242,6 +245,34 @@ impl Stalls {
             return Some(Finding::Failure(failure.in_places(places.into_iter().flatten())));
         }
         self.warned.insert(culprit).then_some(Finding::Warning(text))
+    }
+
+    /// The ranks that hold up others at this time, for people who watch: long before anything is warned of.
+    pub fn holding(&self, now: Instant) -> Vec<Held> {
+        let known: BTreeSet<usize> = self.ranks.keys().chain(self.in_meeting.keys()).copied().collect();
+        let waiting = known.into_iter().filter(|r| self.wait(*r).is_some() && self.waited(*r, now) >= SHOWN);
+        let mut by_end: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for rank in waiting {
+            let end = self.end_of(rank).unwrap_or_else(|circle| circle.into_iter().min().unwrap_or(rank));
+            by_end.entry(end).or_default().push(rank);
+        }
+        let held = |(end, waiters): (usize, Vec<usize>)| {
+            let longest = waiters.iter().copied().max_by_key(|r| self.waited(*r, now))?;
+            let since = self.waited(longest, now);
+            let text = match self.ranks.contains_key(&end) && self.wait(end).is_none() {
+                true => self.describe(end, longest, &waiters, now),
+                false => {
+                    let call = self.wait(longest).map_or("", |w| w.call.as_str());
+                    let others = match waiters.len() {
+                        1 => String::new(),
+                        n => format!(" and {} more", n - 1),
+                    };
+                    format!("rank {longest}{others} in {call}: waiting for rank {end}, {:.0} s", since.as_secs_f64())
+                }
+            };
+            Some(Held { rank: end, waiting: waiters.len(), since, text })
+        };
+        by_end.into_iter().filter_map(held).collect()
     }
 
     fn waited(&self, rank: usize, now: Instant) -> Duration {

@@ -20,6 +20,7 @@ class Parser(argparse.ArgumentParser):
         add("--autocast", choices=("bf16", "f16", "off"), default="off", help="precision of products; weights stay f32")
         add("--dtype", choices=("f32", "f64"), default="f32", help="of weights and activations")
         add("--seed", type=int, default=0, help="of weights, dropout and order")
+        add("--metrics", metavar="PATH", help="write the loss of every step to PATH.jsonl, PATH.csv and, for TensorBoard, to files in PATH")
         add("--log-every", type=count, default=1, help="print the loss every so many steps")
         add("--checkpoint", metavar="DIR", help="save model, optimizer, position in the data and random state")
         add("--save-every", type=count, default=100, help="save every so many steps")

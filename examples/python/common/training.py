@@ -7,6 +7,7 @@ import time
 import numpy as np
 import oflow
 from oflow.checkpoint import CheckpointManager
+from oflow.metrics import Log
 from oflow.optim import GradScaler
 
 from .options import mesh
@@ -61,6 +62,8 @@ class Training:
         self.first = (self.manager.load_latest(self.state) or 0) if self.manager and o.resume else 0
         # JSON has no NaN: such a loss was saved as null.
         self.history["losses"] = [math.nan if loss is None else loss for loss in self.history["losses"]]
+        # A run that goes on from a checkpoint writes the steps since then once more.
+        self.log = Log(o.metrics, resume=o.resume) if o.metrics else None
         self.began = self.marked = time.perf_counter()
         self.marked_at, self.windows = self.first, []
 
@@ -88,6 +91,8 @@ class Training:
     def after(self, step, loss):
         """Call it at the end of each step. Logs the loss and saves the state if a save is due."""
         done, o = step + 1, self.options
+        if self.log:
+            self.log.log(done, loss=loss)
         if done % o.log_every == 0 or done == self.total:
             value = loss.item()
             now = time.perf_counter()
@@ -104,7 +109,9 @@ class Training:
             self.manager.save_async(done, self.state)
 
     def finish(self):
-        """Call it after the last step: waits for the last save."""
+        """Call it after the last step: writes the last metrics and waits for the last save."""
+        if self.log:
+            self.log.close()
         if self.manager:
             self.manager.finish()
         return Outcome(self)

@@ -22,6 +22,7 @@ use crate::job::{self, Job};
 use crate::load::Beside;
 use crate::model::{Calibration, check_writable, default_path, write};
 use crate::undelivered::Undelivered;
+use crate::watch::Wanted;
 use crate::{Failed, cores};
 use fit::Quality;
 use measure::{ConstantGroup, Point};
@@ -94,6 +95,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let program =
         std::env::current_exe().map_err(|e| Failed::new(format!("cannot find the program that runs: {e}")))?;
     let job = Job {
+        name: "calibrate".into(),
         python: None,
         program,
         args: vec!["calibrate".into(), "--measure".into()],
@@ -107,9 +109,11 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         verbose: false,
         cost_model: Vec::new(),
         report: false,
+        timelines: None,
         comm: None,
         stall: Duration::from_secs(300),
         log_dir: None,
+        watch: Wanted::default(),
         events: Events::default(),
         undelivered: Undelivered::default(),
     };

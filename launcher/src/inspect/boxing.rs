@@ -22,22 +22,7 @@ const MOST_PAIRS: usize = 4096;
 /// Adds the arguments.
 pub fn arguments(command: Command) -> Command {
     command
-        .arg(
-            Arg::new("shape")
-                .long("shape")
-                .required(true)
-                .value_parser(super::shape)
-                .value_name("SHAPE")
-                .help("Logical shape, e.g. 1024x4096"),
-        )
-        .arg(
-            Arg::new("dtype")
-                .long("dtype")
-                .default_value("f32")
-                .value_parser(super::dtype)
-                .value_name("DTYPE")
-                .help("Element type"),
-        )
+        .args(super::tensor_arguments())
         .arg(
             Arg::new("from")
                 .long("from")
@@ -69,12 +54,20 @@ pub fn arguments(command: Command) -> Command {
                 .conflicts_with_all(["from", "to"])
                 .help("List every pair of layouts of a mesh of one or two axes"),
         )
+        .arg(
+            Arg::new("draw")
+                .long("draw")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["all", "json"])
+                .help("Draw which rank holds which part, before and after each step"),
+        )
         .args(model_arguments())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .after_help(
             "Examples:
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0), P(sum)]\" --to \"[B, S(1)]\" --mesh dp=4,tp=8
   oflow box --shape 512x512 --from \"[S(0)]\" --to \"[S(1)]\" --mesh tp=4 --to-mesh tp=4@4
+  oflow box --shape 6x8 --from \"[P(sum), S(0)]\" --to \"[S(0), B]\" --mesh dp=2,tp=2 --draw
   oflow box --all --shape 1024x1024 --mesh 4
 
 Bytes are sent between ranks; times are predicted by the cost model. `oflow calibrate` measures its constants on this host.
@@ -137,7 +130,8 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         answer["constants"] = json!(constants);
         return show(&format!("{answer:#}\n"));
     }
-    show(&format!("{}  constants: {constants}\n", to_text(&plan)))
+    let drawn = if matches.get_flag("draw") { drawn(&plan) } else { String::new() };
+    show(&format!("{}  constants: {constants}\n{drawn}", to_text(&plan)))
 }
 
 /// Every layout that a tensor may have on a mesh, of B, P(sum), P(max) and the splits; P(max) on lines only, where the
@@ -210,6 +204,19 @@ fn table(plans: &[Arc<BoxingPlan>], constants: &str) -> String {
     line(["from", "to", "bytes", "us", "steps"]);
     rows.iter().for_each(|r| line(r.each_ref().map(String::as_str)));
     text + &format!("\n  constants: {constants}\n")
+}
+
+/// Columns of pictures.
+const WIDTH: usize = 80;
+
+/// Pictures of the tensor before and after each step.
+fn drawn(plan: &BoxingPlan) -> String {
+    let picture = |layout: &Layout| super::show::picture(&plan.shape, &layout.placement, &layout.sbp, WIDTH);
+    let mut text = format!("\n{}\n{}", plan.src, picture(&plan.src));
+    for (i, step) in plan.steps.iter().enumerate() {
+        text += &format!("\n{}. {step}\n{}", i + 1, picture(&step.after));
+    }
+    text
 }
 
 /// The ranks of both meshes.

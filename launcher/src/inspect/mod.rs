@@ -5,7 +5,11 @@
 
 pub mod boxing;
 pub mod ops;
+pub mod report;
 pub mod sbp;
+pub mod show;
+
+pub use report::REPORT_FILE;
 
 use std::io::Write;
 
@@ -69,6 +73,13 @@ pub fn mesh(text: &str) -> Result<Placement, String> {
 /// The argument that names a mesh.
 fn mesh_argument(help: &'static str) -> clap::Arg {
     clap::Arg::new("mesh").long("mesh").required(true).value_parser(mesh).value_name("MESH").help(help)
+}
+
+/// The arguments that name the shape and the element type of a tensor.
+fn tensor_arguments() -> [clap::Arg; 2] {
+    let shape = clap::Arg::new("shape").long("shape").required(true).value_parser(shape).value_name("SHAPE");
+    let dtype = clap::Arg::new("dtype").long("dtype").default_value("f32").value_parser(dtype).value_name("DTYPE");
+    [shape.help("Logical shape, e.g. 1024x4096"), dtype.help("Element type")]
 }
 
 /// Reads a layout: `[S(0), B]`.

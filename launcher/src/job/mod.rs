@@ -8,6 +8,7 @@ mod memory;
 mod signals;
 mod stopped;
 mod supervise;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,6 +35,7 @@ use crate::cli::{Cli, CommBackend, Hosts, Profile, describe};
 use crate::cores::Binding;
 use crate::events::Events;
 use crate::guardian::Guardian;
+use crate::inspect::REPORT_FILE;
 use crate::libraries::{self, Farm};
 use crate::logs::{self, Logs};
 use crate::model::{self, InForce};
@@ -44,13 +46,16 @@ use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
 use crate::undelivered::{Cause, Undelivered};
+use crate::watch::{Wanted, Watch};
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
 use bound::Bound;
 use claim::Claim;
 use flights::{End, Flights};
 use meeting::Meeting;
+use oflow_files::Access;
 use signals::Signals;
 use supervise::{Outcome, Scene};
+use timeline::Timelines;
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
@@ -61,6 +66,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// A job, with all defaults resolved.
 #[derive(Clone, Debug)]
 pub struct Job {
+    /// Name of the program, as the user has called it.
+    pub name: String,
     /// The program: what is executed, or what a Python interpreter runs.
     pub program: PathBuf,
     /// The interpreter and its part of the command line, for a Python program.
@@ -87,12 +94,16 @@ pub struct Job {
     pub cost_model: Vec<u8>,
     /// Whether to print the ranks' communication at the end.
     pub report: bool,
+    /// Timelines that the ranks write, if any.
+    pub timelines: Option<Timelines>,
     /// How GPUs of different ranks communicate, if set.
     pub comm: Option<CommBackend>,
     /// Time-out for a rank that is alive but has not joined the collective.
     pub stall: Duration,
     /// Folder for the ranks' logs and flight records.
     pub log_dir: Option<PathBuf>,
+    /// Page and terminal that show the job while it runs.
+    pub watch: Wanted,
     /// The event log.
     pub events: Events,
     /// Output, logs and events that could not be written.
@@ -106,6 +117,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
     let program = found(&cli)?;
     let cost_model = model::in_force()?;
     let mut job = Job {
+        name: cli.program.file_name().unwrap_or(cli.program.as_os_str()).to_string_lossy().into_owned(),
         program: PathBuf::new(),
         python: None,
         args: cli.args,
@@ -119,9 +131,11 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
         report: cli.report,
+        timelines: cli.trace.map(|folder| Timelines::new(&folder, cli.trace_steps, cli.trace_mib)).transpose()?,
         comm: cli.comm,
         stall: cli.stall,
         log_dir: cli.log_dir,
+        watch: Wanted { page: cli.watch, top: cli.top },
         events: Events::default(),
         undelivered: Undelivered::new(cli.require_logs),
     };
@@ -130,6 +144,8 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         print!("{}", dry_run(&mut job, program, profile, &cost_model, cli.events)?);
         return Ok(0);
     }
+    job.watch.check()?;
+    job.timelines.iter().try_for_each(Timelines::make_folder)?;
     let log_dir = job.log_dir.as_deref();
     job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir, job.undelivered.clone())?;
     if cli.verbose {
@@ -211,8 +227,9 @@ async fn run_ranks(
     allow_descriptors(job.nproc, job.log_dir.is_some())?;
     let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder, job.undelivered.clone())).transpose()?;
     let began = job.log_dir.as_deref().and_then(flights::now_in);
-    let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
-    let (output, writer) = Output::start(style, logs, job.undelivered.clone())
+    let watch = Watch::of(job.watch, job.name.clone());
+    let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix, job.watch.top);
+    let (output, writer) = Output::start(style, logs, watch.as_ref().map(Watch::tap), job.undelivered.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     // The hosts of one job meet at one address; a job on one host has a name of its own.
     let name = job.hosts.rdzv.as_ref().map_or(format!("pid {}", std::process::id()), |rdzv| format!("rdzv {rdzv}"));
@@ -225,6 +242,19 @@ async fn run_ranks(
     if let Some(events) = agent.events() {
         tokio::spawn(keep(events, job.events.clone()));
     }
+    let following = match (&watch, agent.watcher()) {
+        (None, _) => None,
+        (Some(watch), Some(watcher)) => {
+            if let Some(line) = watch.serve()? {
+                output.say(&line).await;
+            }
+            Some(watch.follow(watcher, output.weak()))
+        }
+        (Some(_), None) => {
+            output.say("--watch and --top show the job on node 0; this host is another one").await;
+            None
+        }
+    };
     // Until all hosts are there nothing runs, and a signal may end us.
     let mut part = match agent.assigned().await.map_err(|e| Failed::new(e.to_string()))? {
         Next::Again(part) => part,
@@ -361,8 +391,23 @@ async fn run_ranks(
     for line in flights.map(|f| f.finish(end)).unwrap_or_default() {
         output.say(&line).await;
     }
+    if let Some(timelines) = &job.timelines {
+        let ranks = part.first_rank..part.first_rank + part.nproc;
+        output.say(&timelines.finish(part.node, ranks, part.restart)).await;
+    }
     if job.report && part.node == 0 {
-        output.say(&communication(part.world, &agent.reports())).await;
+        let spare = cores::available().len().saturating_sub(job.nproc * job.threads);
+        let report = gather(part.world, &agent.reports(), spare);
+        output.say(&report.text).await;
+        if let (Some(folder), Some(report)) = (&job.log_dir, &report.report) {
+            output.say(&save(folder, report)).await;
+        }
+    }
+    if let Some(following) = following {
+        following.abort();
+    }
+    if let (Some(watch), Ok(code)) = (&watch, &outcome) {
+        watch.end(*code);
     }
     drop(output);
     drop(farm);
@@ -422,6 +467,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     vars.push((JOB_VARIABLE, mark.into()));
     vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
+    vars.extend(job.timelines.iter().flat_map(Timelines::variables));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
     vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     let python = job.python.as_ref();
@@ -438,8 +484,23 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     }
 }
 
-/// Communication of the ranks, from the reports that arrived.
-fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
+/// The report of a job, and its text with the ranks that sent none.
+struct JobReport {
+    report: Option<Report>,
+    text: String,
+}
+
+/// Writes a report to the folder of the logs, and says where.
+fn save(folder: &Path, report: &Report) -> String {
+    let path = folder.join(REPORT_FILE);
+    match oflow_files::replace(&path, Access::Readable, report.to_json().as_bytes()) {
+        Ok(()) => format!("report: {} (`oflow report {}` prints it again)", path.display(), folder.display()),
+        Err(e) => format!("the report could not be saved: {e}"),
+    }
+}
+
+/// Joins the reports that arrived. `spare` is the number of cores that no rank of this host computes on.
+fn gather(world: usize, reports: &BTreeMap<usize, String>, spare: usize) -> JobReport {
     let mut text = String::new();
     let mut read = Vec::new();
     for (rank, json) in reports {
@@ -454,10 +515,11 @@ fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
         text += &format!("\nno report came from {ranks} {}: killed, or without a global tensor", missing.join(", "));
     }
     if read.is_empty() {
-        format!("no report of what was communicated{text}")
-    } else {
-        format!("{}{text}", Report::merge(read))
+        return JobReport { report: None, text: format!("no report of what was communicated{text}") };
     }
+    let mut report = Report::merge(read);
+    report.times.iter_mut().for_each(|t| t.spare_cores = spare);
+    JobReport { text: format!("{report}{text}"), report: Some(report) }
 }
 
 /// Text of the commands that would be run.

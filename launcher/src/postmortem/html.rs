@@ -1,6 +1,7 @@
 //! The page as HTML: one file without external resources.
 
 use super::Story;
+use crate::markup::escape;
 
 const HEAD: &str = "<!doctype html>
 <meta charset=\"utf-8\">
@@ -30,10 +31,6 @@ pub fn page(story: &Story) -> String {
         out += &format!("<tr><td>{:.3} s<td>{who}<td{class}>{}\n", m.time - begin, escape(&m.text));
     }
     out + "</table>\n"
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -291,3 +291,15 @@ pub fn assert_gone(groups: &[i32]) {
         });
     }
 }
+
+/// The rows of a report's table of communication, each on a line of its own.
+pub fn unwrapped(table: &str) -> String {
+    let mut rows: Vec<String> = vec![];
+    for line in table.lines() {
+        match (line.strip_prefix(&" ".repeat(49)), rows.last_mut()) {
+            (Some(more), Some(row)) => *row += &format!(" {}", more.trim_start()),
+            _ => rows.push(line.to_string()),
+        }
+    }
+    rows.join("\n")
+}

@@ -161,6 +161,13 @@ fn a_launcher_whose_file_is_gone_restarts() {
     folder.sh("rank", "[ $OFLOW_RESTART = 1 ] && exit 0; rm oflaunch; exit 3");
     let mut command = std::process::Command::new(copy);
     command.current_dir(folder.path()).env("TMPDIR", folder.path()).env("OFLOW_MODEL", "default");
-    let output = command.args(["-n", "1", "--max-restarts", "1", "./rank"]).output().unwrap();
+    command.args(["-n", "1", "--max-restarts", "1", "./rank"]);
+    // A process that another test has just forked may hold the copy open for writing until it becomes its own program.
+    let output = loop {
+        match command.output() {
+            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            output => break output.unwrap(),
+        }
+    };
     assert_eq!(crate::common::code(&output), 0, "{}", stderr(&output));
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::common::losses_of;
+use crate::common::{losses_of, unwrapped};
 use oflow_faults::Setup;
 use oflow_faults::job::{self, Order, Started};
 
@@ -94,7 +94,8 @@ fn a_slow_link_is_warned_of() {
 
 /// Bytes that the report of a job tells of a kind of link.
 fn reported(report: &str, over: &str) -> u64 {
-    let sums = report.lines().find_map(|l| l.split_once("  in all: ")).map_or("", |(_, sums)| sums);
+    let report = unwrapped(report);
+    let sums = report.lines().find_map(|l| l.split_once(" in all: ")).map_or("", |(_, sums)| sums);
     let links = sums.split("; ").next().unwrap_or("").split(", ");
     let bytes = links.filter_map(|l| l.strip_suffix(over)?.strip_suffix(" B over ")?.parse::<u64>().ok());
     bytes.sum()

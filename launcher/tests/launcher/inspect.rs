@@ -40,6 +40,93 @@ fn every_op_is_listed_with_dtypes_and_sharding() {
 }
 
 #[test]
+fn layouts_are_drawn() {
+    assert_eq!(
+        answer(&["show", "--shape", "7x8", "--sbp", "[P(sum), S(0), S(1)]", "--mesh", "pp=2,dp=2,tp=2"]),
+        "f32[7, 8] [P(sum), S(0), S(1)] on cpu[pp=2, dp=2, tp=2]
+
+    dim 1
+    0                        4                        8
+  0 +------------------------+------------------------+
+    |         0 + 4          |         1 + 5          |
+  4 +------------------------+------------------------+
+    |         2 + 6          |         3 + 7          |
+  7 +------------------------+------------------------+
+  dim 0
+
+  a + b: the values are the sum of what these ranks hold
+
+  rank  pp  dp  tp  dim 0  dim 1  bytes
+     0   0   0   0   0..4   0..4     64
+     1   0   0   1   0..4   4..8     64
+     2   0   1   0   4..7   0..4     48
+     3   0   1   1   4..7   4..8     48
+     4   1   0   0   0..4   0..4     64
+     5   1   0   1   0..4   4..8     64
+     6   1   1   0   4..7   0..4     48
+     7   1   1   1   4..7   4..8     48
+
+  the tensor has 224 B; a rank holds 48 B to 64 B, all together 448 B
+"
+    );
+    // More ranks than elements; more parts than fit; all as JSON; a picture.
+    let few = answer(&["show", "--shape", "3", "--sbp", "S(0)", "--mesh", "4"]);
+    assert!(few.contains("rank 3: nothing, there are fewer elements along a dim than parts"), "{few}");
+    let many = ["show", "--shape", "4096", "--sbp", "S(0)", "--mesh", "256"];
+    let text = answer(&many);
+    assert!(
+        text.contains("1 by 256 parts do not fit into 80 columns") && text.contains("and 224 more ranks"),
+        "{text}"
+    );
+    let all: serde_json::Value = serde_json::from_str(&answer(&[&many[..], &["--json"]].concat())).unwrap();
+    assert_eq!((all["bytes"].as_u64(), all["ranks"].as_array().map(Vec::len)), (Some(16384), Some(256)));
+    assert_eq!(
+        all["ranks"][255],
+        serde_json::json!({ "rank": 255, "coord": [255], "offset": [4080], "size": [16], "bytes": 64 })
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layout.svg");
+    answer(&[&many[..], &["--svg", file.to_str().unwrap()]].concat());
+    assert_eq!(std::fs::read_to_string(&file).unwrap().matches("<rect").count(), 256);
+
+    // A plan before and after each step.
+    let drawn = answer(&["box", "--shape", "6", "--from", "[P(sum)]", "--to", "[S(0)]", "--mesh", "2", "--draw"]);
+    let (_, pictures) = drawn.split_once("\n\n").unwrap();
+    assert_eq!(
+        pictures,
+        "[P(sum)] on cpu[2]
+
+  dim 0
+  0                                                6
+  +------------------------------------------------+
+  |                     0 + 1                      |
+  +------------------------------------------------+
+
+1. reduce-scatter(sum, dim 0) along axis 0: [P(sum)] -> [S(0)]
+
+  dim 0
+  0                        3                        6
+  +------------------------+------------------------+
+  |           0            |           1            |
+  +------------------------+------------------------+
+"
+    );
+
+    for (args, why) in [
+        (vec!["show", "--shape", "4x4", "--sbp", "[S(2)]", "--mesh", "2"], "dim"),
+        (vec!["show", "--shape", "4x4", "--sbp", "[S(0), B]", "--mesh", "2"], "mesh"),
+        (vec!["show", "--shape", "70000", "--sbp", "S(0)", "--mesh", "65536", "--svg", "no.svg"], "65536 parts"),
+        (
+            vec!["show", "--shape", "4", "--sbp", "S(0)", "--mesh", "2", "--svg", "/no/such/folder/x.svg"],
+            "cannot write",
+        ),
+    ] {
+        let output = oflow(&args);
+        assert!(code(&output) != 0 && stderr(&output).contains(why), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn one_op_in_full() {
     assert_eq!(
         answer(&["ops", "layer_norm"]),

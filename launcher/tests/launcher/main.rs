@@ -37,8 +37,10 @@ mod security;
 mod signals;
 mod strangers;
 mod terminal;
+mod timeline;
 mod tls;
 mod users;
+mod watch;
 
 // More than there are cores: most of the time most of them wait.
 common::test_threads!(c"6");

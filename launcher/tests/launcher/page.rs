@@ -28,7 +28,10 @@ fn options() -> String {
         let short = a.get_short().map_or(String::new(), |s| format!("`-{s}`, "));
         let long = a.get_long().unwrap();
         let takes = a.get_action().takes_values();
-        let value = a.get_value_names().filter(|_| takes).map_or(String::new(), |v| format!(" {}", v[0]));
+        let value = a.get_value_names().filter(|_| takes).map_or(String::new(), |v| match a.is_require_equals_set() {
+            true => format!("[={}]", v[0]),
+            false => format!(" {}", v[0]),
+        });
         let mut help = a.get_help().unwrap().to_string();
         let possible = a.get_possible_values();
         if takes && !possible.is_empty() {

@@ -12,7 +12,7 @@ use crate::common::*;
 use rustix::process::Signal;
 
 /// The interpreter itself: the one in PATH may be a script that takes long to find it.
-fn python() -> Option<&'static PathBuf> {
+pub fn python() -> Option<&'static PathBuf> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;

@@ -50,6 +50,36 @@ fn found(folder: &Folder) -> Vec<PathBuf> {
     list(&folder.path().join("c")).unwrap().into_iter().map(|f| f.path).collect()
 }
 
+/// Steps and losses that a run has logged.
+fn logged(folder: &Folder) -> (Vec<usize>, Vec<f64>) {
+    let text = fs::read_to_string(folder.path().join("m.jsonl")).unwrap();
+    let row = |line: &str| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        (row["step"].as_u64().unwrap() as usize, row["loss"].as_f64().unwrap())
+    };
+    text.lines().map(row).unzip()
+}
+
+#[test]
+fn metrics_of_a_run_that_goes_on_have_each_step_once() {
+    let folder = Folder::new();
+    let losses = train(&folder, "2", &["--metrics", "m"]);
+    let steps: Vec<usize> = (1..=STEPS).collect();
+    assert_eq!(logged(&folder), (steps.clone(), losses));
+    // From step 8, on another number of ranks.
+    found(&folder).iter().filter(|path| !path.ends_with(name_of(8))).for_each(|path| fs::remove_dir_all(path).unwrap());
+    let again = train(&folder, "1", &["--metrics", "m"]);
+    assert_eq!(logged(&folder), (steps, again));
+    let plot = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_oflow")).arg("plot").args(args).current_dir(folder.path()).output().unwrap()
+    };
+    let output = plot(&["m.jsonl", "--smooth", "0.5", "-o", "m.svg"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(fs::read_to_string(folder.path().join("m.svg")).unwrap().contains(">loss<"));
+    let output = plot(&["m.jsonl"]);
+    assert!(stdout(&output).starts_with("loss, steps 1 to 12\n  m "), "{}", stdout(&output));
+}
+
 /// Three checkpoints and no half one.
 fn only_whole(dir: &Path) {
     let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());

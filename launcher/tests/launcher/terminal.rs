@@ -9,7 +9,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 /// A terminal of 33 lines: our end, and the program's.
-fn terminal() -> (File, OwnedFd) {
+pub fn terminal() -> (File, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags).unwrap();
     grantpt(&ours).unwrap();
@@ -20,7 +20,7 @@ fn terminal() -> (File, OwnedFd) {
 }
 
 /// What is written to a terminal until nobody has it open any more.
-fn read_all(mut from: File) -> String {
+pub fn read_all(mut from: File) -> String {
     let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
     // At the end the kernel reports an error.
     while let Ok(n @ 1..) = from.read(&mut buffer) {
@@ -67,4 +67,30 @@ fn one_stream_on_a_terminal_is_one_terminal() {
     drop(command);
     let text = read_all(ours);
     assert_eq!((child.wait().unwrap().code(), text.as_str()), (Some(0), "err 0\r\n"));
+}
+
+#[test]
+fn a_python_program_draws_its_bar_on_rank_0() {
+    let Some(python) = super::python::python() else { return };
+    let folder = Folder::new();
+    folder.write(
+        "bar.py",
+        "import os, sys\n\
+         if sys.stderr.isatty():\n\
+         \x20   for i in range(1, 4):\n\
+         \x20       print('\\r' + '#' * i, end='', file=sys.stderr, flush=True)\n\
+         \x20   print(file=sys.stderr)\n\
+         else:\n\
+         \x20   print('no bar on', os.environ['RANK'], file=sys.stderr)\n",
+    );
+    let (ours, programs) = terminal();
+    let mut command = oflaunch(&folder);
+    command.args(["-n", "2", "bar.py"]).env("NO_COLOR", "1").env("OFLOW_PYTHON", python).env_remove("PYTHONPATH");
+    command.stdout(programs.try_clone().unwrap()).stderr(programs);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let text = read_all(ours);
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{text}");
+    assert!(text.contains("\r#\r##\r###\r\n"), "{text:?}");
+    assert!(text.contains("[rank 1] no bar on 1\r\n"), "{text:?}");
 }

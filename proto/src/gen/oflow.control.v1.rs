@@ -140,6 +140,137 @@ pub struct HeartbeatRequest {
     /// The node of the graph that the rank runs; absent while it runs none.
     #[prost(message, optional, tag = "17")]
     pub node: ::core::option::Option<GraphNode>,
+    /// For people who watch the job; absent unless the last answer said that somebody does.
+    #[prost(message, optional, tag = "18")]
+    pub glimpse: ::core::option::Option<Glimpse>,
+}
+/// State of a rank for people who watch the job (`oflaunch --watch`, `--top`). Whoever takes it cuts what is too long.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Glimpse {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// The last global op it has issued, its name scope, and how long ago that was.
+    #[prost(message, optional, tag = "2")]
+    pub last: ::core::option::Option<OpRecord>,
+    #[prost(string, tag = "3")]
+    pub scope: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub last_ms: u64,
+    /// What it waits for; absent while it computes.
+    #[prost(message, optional, tag = "5")]
+    pub wait: ::core::option::Option<Wait>,
+    /// The node of the graph that it runs; absent while it runs none.
+    #[prost(message, optional, tag = "6")]
+    pub node: ::core::option::Option<GraphNode>,
+    /// Resident memory of its process.
+    #[prost(uint64, tag = "7")]
+    pub resident: u64,
+    /// Bytes in use of its allocators.
+    #[prost(message, repeated, tag = "8")]
+    pub memory: ::prost::alloc::vec::Vec<DeviceMemory>,
+    /// Steps that have ended since somebody watches; rows of the batches that the program took in the time that was recorded.
+    #[prost(uint64, tag = "9")]
+    pub steps: u64,
+    #[prost(uint64, tag = "10")]
+    pub rows: u64,
+    /// What its main thread did in the time that was recorded since somebody watches.
+    #[prost(message, optional, tag = "11")]
+    pub spent: ::core::option::Option<Spent>,
+    /// Its last boxings, those that the last heartbeat did not carry, oldest first.
+    #[prost(message, repeated, tag = "12")]
+    pub boxings: ::prost::alloc::vec::Vec<SeenBoxing>,
+    /// Metrics that it has logged, those that the last heartbeat did not carry.
+    #[prost(message, repeated, tag = "13")]
+    pub points: ::prost::alloc::vec::Vec<Point>,
+    /// How long somebody watches, in nanoseconds. Of this time all is recorded, or parts where a rank does very many small things.
+    #[prost(uint64, tag = "14")]
+    pub watched: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeviceMemory {
+    #[prost(string, tag = "1")]
+    pub device: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+}
+/// Times of a thread in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Spent {
+    /// All of the recorded time.
+    #[prost(uint64, tag = "1")]
+    pub whole: u64,
+    #[prost(uint64, tag = "2")]
+    pub compute: u64,
+    #[prost(uint64, tag = "3")]
+    pub communication: u64,
+    /// Waiting for ranks that came later to a collective.
+    #[prost(uint64, tag = "4")]
+    pub late_ranks: u64,
+    /// Waiting for batches.
+    #[prost(uint64, tag = "5")]
+    pub data: u64,
+    #[prost(uint64, tag = "6")]
+    pub checkpoint: u64,
+}
+/// A boxing that is done.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SeenBoxing {
+    #[prost(string, tag = "1")]
+    pub op: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub file: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "3")]
+    pub line: u32,
+    #[prost(string, tag = "4")]
+    pub scope: ::prost::alloc::string::String,
+    /// Whether it happened in backward.
+    #[prost(bool, tag = "5")]
+    pub backward: bool,
+    /// Logical shape and element type of the tensor; empty for an exchange without a plan.
+    #[prost(uint64, repeated, tag = "6")]
+    pub shape: ::prost::alloc::vec::Vec<u64>,
+    #[prost(string, tag = "7")]
+    pub dtype: ::prost::alloc::string::String,
+    /// nd-SBP before and after, as `\[S(0), B\]`; the first is the name of an exchange without a plan.
+    #[prost(string, tag = "8")]
+    pub from: ::prost::alloc::string::String,
+    #[prost(string, tag = "9")]
+    pub to: ::prost::alloc::string::String,
+    /// The mesh that the tensor comes from, and the one that it goes to where that is another one.
+    #[prost(message, optional, tag = "10")]
+    pub mesh: ::core::option::Option<Mesh>,
+    #[prost(message, optional, tag = "11")]
+    pub to_mesh: ::core::option::Option<Mesh>,
+    /// Bytes that all ranks together sent, and its time in nanoseconds without the waiting for late ranks.
+    #[prost(uint64, tag = "12")]
+    pub bytes: u64,
+    #[prost(uint64, tag = "13")]
+    pub ns: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Mesh {
+    #[prost(string, tag = "1")]
+    pub device: ::prost::alloc::string::String,
+    #[prost(uint32, repeated, tag = "2")]
+    pub dims: ::prost::alloc::vec::Vec<u32>,
+    /// Names of the axes; empty if they have none.
+    #[prost(string, repeated, tag = "3")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Its ranks; empty if they are more than are told.
+    #[prost(uint32, repeated, tag = "4")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+}
+/// A logged value of a step. Points of a rank are numbered from 1.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Point {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub step: u64,
+    #[prost(double, tag = "4")]
+    pub value: f64,
 }
 /// A node of a graph that a rank carries out: nodes have no records in the dispatch stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -247,6 +378,12 @@ pub struct HeartbeatReply {
     /// Number of that question.
     #[prost(uint64, tag = "4")]
     pub asked: u64,
+    /// The largest error of the offset; absent before the clocks were compared.
+    #[prost(uint64, optional, tag = "5")]
+    pub clock_error_ns: ::core::option::Option<u64>,
+    /// Whether somebody watches the job, so that heartbeats are to carry a glimpse.
+    #[prost(bool, tag = "6")]
+    pub watched: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
@@ -319,7 +456,10 @@ pub struct FromRoot {
 /// From a node to the root. A ticket is the node's number for a call of one of its ranks; the answer carries it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Up {
-    #[prost(oneof = "up::Item", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    #[prost(
+        oneof = "up::Item",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15"
+    )]
     pub item: ::core::option::Option<up::Item>,
 }
 /// Nested message and enum types in `Up`.
@@ -358,6 +498,9 @@ pub mod up {
         /// All ranks of the node have ended, with this exit code of the node.
         #[prost(uint32, tag = "14")]
         Done(u32),
+        /// Of a rank of the node, while the job is watched.
+        #[prost(message, tag = "15")]
+        Glimpse(super::Glimpse),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -501,7 +644,7 @@ pub struct NodeEvent {
 /// From the root to a node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Down {
-    #[prost(oneof = "down::Item", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "down::Item", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub item: ::core::option::Option<down::Item>,
 }
 /// Nested message and enum types in `Down`.
@@ -525,6 +668,9 @@ pub mod down {
         /// What the node, which has no part now, waits for: a line for its user.
         #[prost(string, tag = "7")]
         Note(::prost::alloc::string::String),
+        /// Whether somebody watches the job. At the begin of each start nobody does.
+        #[prost(bool, tag = "8")]
+        Watched(bool),
     }
 }
 /// The node's part in the job that starts now, or starts again.

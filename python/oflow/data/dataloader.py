@@ -5,12 +5,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .. import _seeds
+from .. import _oflow, _seeds
 from .._oflow import Generator
 from .collate import default_collate, default_convert
 from .datasets import IterableDataset
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
-from .workers import Ended, Failure, Fetcher, Workers
+from .workers import Ended, Failure, Fetcher, Workers, timed
 
 
 class _Forever(Sampler[None]):
@@ -130,12 +130,22 @@ class DataLoader:
         numbers = iter(self.batch_sampler if self._batches else self.sampler)
         if not self._is_iterable:
             numbers, skipped = itertools.islice(numbers, skipped, None), 0
-        return self._counted(self._parallel(numbers, seed) if self.num_workers else self._alone(numbers), seed, skipped)
+        place = _oflow._BatchPlace()
+        batches = self._parallel(numbers, seed, place) if self.num_workers else self._alone(numbers, place)
+        return self._counted(batches, seed, skipped, place)
 
-    def _counted(self, batches, seed, skipped):
+    def _counted(self, batches, seed, skipped, place):
+        # Each rank has as many where a sampler divides the samples.
+        ranks = getattr(self.sampler, "num_replicas", 1)
         try:
             # An iterable data set has to be read to be behind them.
-            for batch in itertools.islice(batches, skipped, None):
+            asked = itertools.islice(batches, skipped, None)
+            while True:
+                timer = _oflow._BatchTimer(place)
+                batch = next(asked, Ended)
+                if batch is Ended:
+                    break
+                timer.waited((self.batch_size or 1) * ranks)
                 if self._seed == seed:
                     self._given += 1
                 yield batch
@@ -147,15 +157,15 @@ class DataLoader:
     def _options(self):
         return self.collate_fn, self._batches, self._is_iterable, self.drop_last
 
-    def _alone(self, numbers):
+    def _alone(self, numbers, place):
         fetch = Fetcher(self.dataset, *self._options())
         for indices in numbers:
-            batch = fetch(indices)
+            batch = timed(fetch, indices, place)
             if batch is Ended:
                 return
             yield batch
 
-    def _parallel(self, numbers, seed):
+    def _parallel(self, numbers, seed, place):
         workers = self._workers
         if workers is None:
             workers = Workers(
@@ -165,7 +175,7 @@ class DataLoader:
                 self._workers = workers
                 weakref.finalize(self, workers.end)
         try:
-            workers.begin(seed)
+            workers.begin(seed, place)
             yield from self._ordered(workers, numbers)
         except (Exception, KeyboardInterrupt):
             self._workers = None

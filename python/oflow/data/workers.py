@@ -84,16 +84,26 @@ class Fetcher:
         return self.collate(several(indices) if callable(several) else [self.dataset[i] for i in indices])
 
 
+def timed(fetch, indices, place):
+    """A batch, whose time is told to timelines and reports; ``place`` is None in other processes."""
+    if place is None:
+        return fetch(indices)
+    timer = oflow._oflow._BatchTimer(place)
+    batch = fetch(indices)
+    timer.made(len(indices) if hasattr(indices, "__len__") else 1)
+    return batch
+
+
 def work(number, count, dataset, options, init, tasks, results, is_thread):
     """The life of a worker: an epoch begins with a task that is its generation and seed, and None ends all."""
-    fetch, generation, failed = None, 0, None
+    fetch, generation, failed, place = None, 0, None, None
     # Attributes that a worker sets are its own, as in a process.
     dataset = copy.copy(dataset) if is_thread else dataset
     began = False
     while (task := tasks.get()) is not None:
         try:
             if task[0] == "epoch":
-                _, generation, seed = task
+                _, generation, seed, place = task
                 _here.info = WorkerInfo(number, count, seed + number, dataset)
                 failed, fetch = None, None
                 if init is not None and not began:
@@ -101,7 +111,7 @@ def work(number, count, dataset, options, init, tasks, results, is_thread):
                 began = True
                 fetch = Fetcher(dataset, *options)
                 continue
-            value = failed or fetch(task[1])
+            value = failed or timed(fetch, task[1], place)
         except Exception as error:
             value = Failure(number, error, is_thread)
             if task[0] == "epoch":
@@ -133,7 +143,7 @@ class Workers:
     """Running workers."""
 
     def __init__(self, count, dataset, options, init, context, timeout):
-        self.count, self.timeout, self.generation = count, timeout, 0
+        self.count, self.timeout, self.generation, self.is_thread = count, timeout, 0, context is None
         if context is None:
             make, self.results = queue.Queue, queue.Queue()
         else:
@@ -154,11 +164,11 @@ class Workers:
             runner.start()
             self.runners.append(runner)
 
-    def begin(self, seed):
-        """Begins an epoch."""
+    def begin(self, seed, place):
+        """Begins an epoch, whose batches are asked for at that place."""
         self.generation += 1
         for tasks in self.tasks:
-            tasks.put(("epoch", self.generation, seed))
+            tasks.put(("epoch", self.generation, seed, place if self.is_thread else None))
 
     def give(self, worker, number, indices):
         """Gives a worker the task of a batch."""

@@ -1,6 +1,7 @@
 """Modules with parameters, as in PyTorch: ``oflow.nn.Linear``, ``oflow.nn.Module``, ``oflow.nn.functional``."""
 
 from . import functional, init
+from ._summary import ModuleRow, ParameterRow, Summary, summary
 from .activation import (
     CELU,
     ELU,

@@ -1,6 +1,7 @@
 # Made by `python python/stubs` from the source beside it; do not edit.
 
 from . import functional as functional, init as init, utils as utils
+from ._summary import ModuleRow as ModuleRow, ParameterRow as ParameterRow, Summary as Summary, summary as summary
 from .activation import (
     BCELoss as BCELoss, BCEWithLogitsLoss as BCEWithLogitsLoss, CELU as CELU, CTCLoss as CTCLoss,
     CosineEmbeddingLoss as CosineEmbeddingLoss, CosineSimilarity as CosineSimilarity, CrossEntropyLoss as CrossEntropyLoss, ELU as ELU,

@@ -4,7 +4,7 @@ use super::boxing_device::OnGpu;
 use super::links::Routes;
 use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
-use crate::comm::{Communicator, Tag};
+use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::Device;
@@ -12,7 +12,7 @@ use crate::vm::box_collect::execute_collect_at;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many, execute_many_at};
 use crate::vm::boxing_device::{BoxingDevice, Span};
-use crate::vm::{BoxManyWork, CollectWork, Stopwatch, Work, communicator};
+use crate::vm::{BoxManyWork, CollectWork, Stopwatch, Took, Work, communicator};
 use oflow_kernels::View;
 use oflow_kernels::cuda::{Event, Gpu, Queue, Stream};
 use smallvec::SmallVec;
@@ -183,10 +183,14 @@ type Watch = (Arc<dyn Stopwatch>, u64);
 struct Clocks {
     idle: Vec<(Event, Event)>,
     running: VecDeque<Running>,
+    /// End of the last one, on the host's clock.
+    until: u64,
 }
 
 struct Running {
     events: (Event, Event),
+    /// When it was issued.
+    issued: u64,
     /// Nanoseconds that the host waited for late members meanwhile.
     waited: u64,
     /// Each with its share of the time.
@@ -210,12 +214,13 @@ impl Clocks {
             Some(events) => events,
             None => (Event::new(stream.gpu(), true)?, Event::new(stream.gpu(), true)?),
         };
-        let before = comm.traffic().waited_ns;
+        let (issued, before) = (now_ns(), comm.traffic().waited_ns);
         events.0.record(stream)?;
         run()?;
         events.1.record(stream)?;
         let shares = watches.iter().map(|(watch, share)| ((*watch).clone(), *share)).collect();
-        self.running.push_back(Running { events, waited: comm.traffic().waited_ns.saturating_sub(before), shares });
+        let waited = comm.traffic().waited_ns.saturating_sub(before);
+        self.running.push_back(Running { events, issued, waited, shares });
         Ok(())
     }
 
@@ -226,12 +231,14 @@ impl Clocks {
             } else if !first.events.1.reached()? {
                 break;
             }
-            let Some(Running { events, waited, shares }) = self.running.pop_front() else { break };
+            let Some(Running { events, issued, waited, shares }) = self.running.pop_front() else { break };
             let ns = (f64::from(events.0.elapsed_ms(&events.1)?) * 1e6) as u64;
-            let whole = shares.iter().map(|t| t.1).fold(0, u64::saturating_add).max(1);
-            for ((watch, number), share) in &shares {
-                let part = u128::from(ns.saturating_sub(waited)) * u128::from(*share) / u128::from(whole);
-                watch.done(*number, part as u64);
+            // The stream's clock is not the host's. A boxing does not start before it is issued, nor before the one ahead of it has ended.
+            let begin = issued.max(self.until);
+            self.until = begin + ns;
+            let took = Took { begin, end: self.until, ns: ns.saturating_sub(waited) };
+            for (((watch, number), _), took) in shares.iter().zip(took.shares(shares.iter().map(|s| s.1))) {
+                watch.done(*number, took, shares.len());
             }
             self.idle.push(events);
         }

@@ -2,8 +2,9 @@
 
 use super::thread::StreamThread;
 use crate::comm::Communicator;
-use crate::error::Result;
+use crate::error::{CallSite, Result};
 use crate::memory::{Allocator, Storage, Tickets};
+use crate::trace::{self, What};
 use crate::vm::{INLINE_BYTES, Instruction, StreamKind, Streams, VmMode, Work};
 use std::sync::{Arc, Mutex};
 
@@ -33,8 +34,13 @@ impl HostStreams {
     }
 
     fn wait_all(&self, tickets: &Tickets) -> Result<()> {
+        if tickets.is_empty() {
+            return Ok(());
+        }
+        let begin = trace::begin();
         tickets.iter().try_for_each(|t| t.line.wait(t.seq))?;
-        if tickets.is_empty() { Ok(()) } else { self.failed() }
+        begin.end(CallSite::at("", 0), || What::Wait);
+        self.failed()
     }
 
     fn failed(&self) -> Result<()> {
@@ -48,7 +54,9 @@ impl Streams for HostStreams {
             (VmMode::Inline, _) => None,
             (VmMode::CommThread, StreamKind::Compute | StreamKind::Copy) => None,
             (VmMode::CommThread, StreamKind::Comm) if i.boxed_bytes() <= INLINE_BYTES => {
+                let begin = trace::begin();
                 self.threads[0].drain();
+                begin.end(i.origin().1, || What::Wait);
                 self.failed()?;
                 None
             }

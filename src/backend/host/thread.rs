@@ -7,6 +7,7 @@
 use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result, panic_text};
 use crate::memory::{Allocator, Line, Ticket, Tickets};
+use crate::trace;
 use crate::vm::Instruction;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,10 +75,11 @@ impl StreamThread {
     ) -> Result<StreamThread> {
         let (queue, jobs) = mpsc::channel::<Job>();
         let progress = Arc::new(Progress::default());
-        let p = progress.clone();
+        let (p, owner) = (progress.clone(), trace::owner());
         let thread = std::thread::Builder::new()
             .name(format!("oflow-{name}"))
             .spawn(move || {
+                trace::adopt(owner);
                 let mut noise = delays.map(|(us, seed)| Noise { us, state: seed | 1 });
                 for (instruction, waits) in jobs {
                     // What another stream was to write and has not cannot be used here either.

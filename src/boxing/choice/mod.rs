@@ -22,6 +22,7 @@
 //! proven lower bound, which `oflow sbp` prints. A tensor that the op writes in place is never boxed.
 //! `Space::worth_moving` says on which mesh axes candidates that move data are priced beside one that moves nothing.
 
+mod advice;
 mod hint;
 mod prices;
 mod search;
@@ -35,6 +36,7 @@ use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, SbpHints, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
+pub use advice::{InputAdvice, input_advice};
 pub use hint::{Hint, hint};
 use search::ChosenSignature;
 use smallvec::{SmallVec, smallvec};

@@ -1,9 +1,10 @@
 //! A comm record as it is kept: what moved bytes, for which op and line, in which direction.
 
-use super::together::Shared;
+use super::together::{Shared, links};
 use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
 use crate::error::CallSite;
+use crate::trace::{Boxed, Moved};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -28,6 +29,15 @@ impl Entry {
     pub(super) fn new(tag: &Tag, what: What) -> Entry {
         let site = tag.site();
         Entry { op: tag.op, site, backward: BACKWARD.get(), what, measured_ns: None }
+    }
+
+    /// The entry as the timeline shows it.
+    pub(super) fn moved(&self, moving_ns: u64, together: usize) -> Boxed {
+        let (moved, bytes) = match &self.what {
+            What::Boxing(plan, _, shared) => (Moved::Plan(plan.clone()), links(plan, shared).values().sum()),
+            What::Collective(bytes, name) => (Moved::Exchange(name), *bytes),
+        };
+        Boxed { op: self.op, backward: self.backward, moved, bytes, moving_ns, together }
     }
 }
 

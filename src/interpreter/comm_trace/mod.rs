@@ -11,23 +11,29 @@
 //! sent when the rank says goodbye.
 
 mod entry;
+mod rank_time;
 mod report;
 mod ring;
+mod run_time;
+mod summary;
+mod table;
 mod tally;
 mod together;
 
 pub(super) use entry::{BackwardScope, in_backward};
+pub use rank_time::{DataLine, RankTime, WorkLine};
 pub use report::{Measured, Report, ReportHint, ReportLine};
 pub use ring::COMM_TRACE_LIMIT;
 pub(super) use ring::Ring;
+pub use summary::Advice;
 pub(super) use together::{KnownTogether, Together};
 
 use super::state::state;
 use crate::boxing::{BoxingPlan, LinkKind};
-use crate::comm::{Communicator, Tag, now_ns};
+use crate::comm::{Communicator, Tag};
 use crate::context::{RankCtx, check_collective, current};
 use crate::error::{CallSite, Result};
-use crate::vm::Stopwatch;
+use crate::vm::{Stopwatch, timed};
 use entry::{Entry, What};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -158,9 +164,7 @@ pub(super) fn collective(
         return Ok(());
     }
     let comm = ctx.comm()?;
-    let (start, waited) = (now_ns(), comm.traffic().waited_ns);
-    run(&**comm)?;
-    ring.done(number, (now_ns() - start).saturating_sub(comm.traffic().waited_ns - waited));
+    ring.done(number, timed(&**comm, || run(&**comm))?, 1);
     Ok(())
 }
 

@@ -1,10 +1,10 @@
-//! Comm records added up by line of the program: for people as a table, for programs as JSON.
+//! Comm records added up by line of the program, and the time of the ranks: for people as text (`table.rs`), for programs as JSON.
 
+use super::rank_time::RankTime;
 use crate::boxing::{BoxingPlan, LinkKind};
 use crate::error::{CallSite, Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Equal boxings of one line of the program, added up.
@@ -56,23 +56,54 @@ pub struct Measured {
     pub total_ns: u64,
 }
 
-/// A call that leaves the layouts of its inputs as they are, and whose result would cost far less to reduce in another layout.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A call that would cost less with another layout: of its result, which is dear to reduce, or of an input that lives longer than the call.
+#[derive(Clone, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ReportHint {
     /// Source file of the line.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
+    /// Name scope of the call.
+    pub scope: String,
+    /// Name of the op.
+    pub op: String,
     /// The call in short form.
     pub call: String,
-    /// Layout to ask for, and its cost.
+    /// Layout to ask for, and its cost; empty where an input should lie otherwise.
     pub advice: String,
+    /// Name of the input that should lie otherwise; none where the result should.
+    pub input: Option<String>,
+    /// Type of that input, as `f32[8, 4]`.
+    pub tensor: String,
+    /// The present layout.
+    pub now: String,
+    /// The better one.
+    pub better: String,
+    /// Predicted cost of the communication of a call and its gradients now, in picoseconds.
+    pub taken_ps: u64,
+    /// The same in the better layout.
+    pub asked_ps: u64,
+    /// Share of the call's work that a rank would do, of what it does now.
+    pub work: f64,
+    /// Bytes that a rank would hold more.
+    pub more_bytes: i64,
+    /// How often the call was made, as far as it was counted.
+    pub calls: u64,
 }
 
 impl ReportHint {
-    pub(in super::super) fn new(site: CallSite, call: String, advice: String) -> ReportHint {
-        ReportHint { file: site.file.to_string(), line: site.line, call, advice }
+    /// A hint for a call of an op.
+    pub(in super::super) fn new(site: CallSite, op: &str, call: String) -> ReportHint {
+        let (file, scope) = (site.file.to_string(), site.scope.path().to_string());
+        ReportHint { file, line: site.line, scope, op: op.to_string(), call, work: 1.0, ..ReportHint::default() }
+    }
+
+    /// Whether both are about the same call.
+    fn is_of(&self, other: &ReportHint) -> bool {
+        let key = |h: &ReportHint| (h.file.clone(), h.line, h.scope.clone(), h.call.clone(), h.input.clone());
+        key(self) == key(other)
     }
 }
 
@@ -88,8 +119,11 @@ pub struct Report {
     pub lines: Vec<ReportLine>,
     /// Comm records that were dropped before the report was made: its sums are too small by so many.
     pub dropped: u64,
-    /// Calls of the whole run that another layout of the result would make far cheaper, in the order of the program's lines.
+    /// Calls of the whole run that another layout would make cheaper, in the order of the program's lines.
     pub hints: Vec<ReportHint>,
+    /// Where the time of the ranks went; empty where nobody asked for it.
+    #[serde(default)]
+    pub times: Vec<RankTime>,
 }
 
 /// Line, op, backward.
@@ -161,7 +195,7 @@ impl ReportLine {
 
     /// Predicted and measured time of what was measured, in the same unit. Each counts with the median: one that was
     /// interrupted would outweigh many.
-    fn compared(&self) -> Option<(f64, f64)> {
+    pub(super) fn compared(&self) -> Option<(f64, f64)> {
         let (p, m) = (self.predicted_ps?, self.measured?);
         Some((p as f64 / 1e3 * m.count as f64 / self.count.max(1) as f64, m.median_ns as f64 * m.count as f64))
     }
@@ -195,22 +229,24 @@ impl Report {
             }
             sum
         };
-        hints.sort_unstable();
-        Report { world, ranks, lines: grouped(lines, join), dropped, hints }
+        sort(&mut hints);
+        Report { world, ranks, lines: grouped(lines, join), dropped, hints, times: vec![] }
     }
 
     /// One report of the reports of several ranks: bytes are of all ranks anyway, times become the median of the ranks.
     pub fn merge(reports: impl IntoIterator<Item = Report>) -> Report {
-        let mut all = Report { world: 0, ranks: vec![], lines: vec![], dropped: 0, hints: vec![] };
+        let mut all = Report { world: 0, ranks: vec![], lines: vec![], dropped: 0, hints: vec![], times: vec![] };
         for r in reports {
             all.world = all.world.max(r.world);
             all.ranks.extend(r.ranks);
             all.lines.extend(r.lines);
             all.dropped = all.dropped.max(r.dropped);
             all.hints.extend(r.hints);
+            all.times.extend(r.times);
         }
-        all.hints.sort_unstable();
-        all.hints.dedup();
+        sort(&mut all.hints);
+        all.hints.dedup_by(|a, b| a.is_of(b));
+        all.times.sort_by_key(|t| t.rank);
         all.ranks.sort_unstable();
         let join = |mut same: Vec<ReportLine>| {
             let times: Vec<Measured> = same.iter().filter_map(|l| l.measured).collect();
@@ -274,8 +310,19 @@ impl Report {
     /// # Errors
     /// When the text is not one.
     pub fn from_json(text: &str) -> Result<Report> {
-        serde_json::from_str(text).map_err(|e| Error::parse("not a report of boxings").because(e))
+        let report: Report = serde_json::from_str(text).map_err(|e| Error::parse("not a report").because(e))?;
+        match report.times.iter().all(RankTime::is_plausible)
+            && report.hints.iter().all(|h| (0.0..=1e6).contains(&h.work))
+        {
+            true => Ok(report),
+            false => Err(Error::parse("not a report: it has times of more than ten days, or shares that are none")),
+        }
     }
+}
+
+/// In the order of the program's lines; those of one call by what they say.
+fn sort(hints: &mut [ReportHint]) {
+    hints.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
 }
 
 /// Joins lines of equal keys and sorts by key.
@@ -294,88 +341,14 @@ pub(super) fn median(values: &mut [u64]) -> Option<u64> {
     (n > 0).then(|| values[(n - 1) / 2].midpoint(values[n / 2]))
 }
 
-/// One row of the table: count, bytes, predicted (ps), measured (ns), median (ns).
-struct Row(u64, u64, Option<u64>, Option<u64>, Option<u64>);
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let us = |t: Option<u64>, unit: f64| t.map_or("-".to_string(), |t| format!("{:.1}", t as f64 / unit));
-        let Row(count, bytes, predicted, measured, median) = *self;
-        let (predicted, measured, median) = (us(predicted, 1e6), us(measured, 1e3), us(median, 1e3));
-        write!(f, "{count:>7} {bytes:>13} {predicted:>12} {measured:>12} {median:>10}")
-    }
-}
-
 /// Adds up: a report that another process wrote may hold any numbers.
 fn add(to: &mut u64, more: u64) {
     *to = to.saturating_add(more);
 }
 
 /// The sum of rows that have something.
-fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+pub(super) fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.ranks.len() == self.world && self.world > 1;
-        let ranks: Vec<String> = self.ranks.iter().take(16).map(|r| r.to_string()).collect();
-        let who = match (all, self.ranks.len()) {
-            (true, n) => format!("all {n} ranks"),
-            (false, 1) => format!("rank {} of {}", ranks[0], self.world),
-            (false, n) => {
-                let more = if n > 16 { format!(" and {} more", n - 16) } else { String::new() };
-                format!("ranks {}{more} of {}", ranks.join(", "), self.world)
-            }
-        };
-        writeln!(f, "communication by line of the program, {who}")?;
-        if self.dropped > 0 {
-            writeln!(f, "{} communication records were dropped before: the sums are too small", self.dropped)?;
-        }
-        if self.lines.is_empty() {
-            return write!(f, "none");
-        }
-        let meshes: BTreeSet<&str> = self.lines.iter().map(|l| l.on.as_str()).filter(|on| !on.is_empty()).collect();
-        let several_links = self.bytes_by_link().len() > 1;
-        writeln!(f, "{:>7} {:>13} {:>12} {:>12} {:>10}", "count", "bytes", "predicted us", "measured us", "median us")?;
-        for place in self.lines.chunk_by(|a, b| (&a.file, a.line, &a.scope) == (&b.file, b.line, &b.scope)) {
-            let predicted = sum(place.iter().map(|l| l.predicted_ps));
-            let measured = sum(place.iter().map(|l| l.measured.map(|m| m.total_ns)));
-            let count = sum(place.iter().map(|l| Some(l.count))).unwrap_or(0);
-            let bytes = sum(place.iter().map(|l| Some(l.bytes))).unwrap_or(0);
-            write!(f, "{}  {}:{}", Row(count, bytes, predicted, measured, None), place[0].file, place[0].line)?;
-            writeln!(f, "{}{}", if place[0].scope.is_empty() { "" } else { " in " }, place[0].scope)?;
-            for l in place {
-                let (total, median) = (l.measured.map(|m| m.total_ns), l.measured.map(|m| m.median_ns));
-                write!(f, "{}    ", Row(l.count, l.bytes, l.predicted_ps, total, median))?;
-                write!(f, "{} {}", if l.backward { "backward" } else { "forward" }, l.op)?;
-                if !l.tensor.is_empty() {
-                    write!(f, " {} {} -> {}", l.tensor, l.from, l.to)?;
-                }
-                if meshes.len() > 1 && !l.on.is_empty() {
-                    write!(f, " (from {})", l.on)?;
-                }
-                write!(f, ": {}", l.steps.join(", "))?;
-                if several_links {
-                    let links: Vec<String> = l.links.iter().map(|(k, b)| format!("{k} {b} B")).collect();
-                    write!(f, "; {}", links.join(", "))?;
-                }
-                writeln!(f)?;
-            }
-        }
-        let links: Vec<String> = self.bytes_by_link().iter().map(|(k, b)| format!("{b} B over {k}")).collect();
-        let predicted = sum(self.lines.iter().map(|l| l.predicted_ps));
-        let measured = sum(self.lines.iter().map(|l| l.measured.map(|m| m.total_ns)));
-        let row = Row(self.count(), self.bytes(), predicted, measured, None);
-        write!(f, "{row}  in all")?;
-        if !links.is_empty() {
-            write!(f, ": {}", links.join(", "))?;
-        }
-        if let Some(ratio) = self.ratio() {
-            write!(f, "; by the medians {ratio:.2} times the predicted")?;
-        }
-        self.hints.iter().try_for_each(|h| write!(f, "\nhint: {}:{}: {}: {}", h.file, h.line, h.call, h.advice))
-    }
 }
 
 #[cfg(test)]

@@ -81,12 +81,16 @@ fn prints_as_a_table() {
     expect_test::expect![[r#"
         communication by line of the program, rank 1 of 3
         3 communication records were dropped before: the sums are too small
-          count         bytes predicted us  measured us  median us
-              2            64         20.0          3.0          -  train.rs:7
-              2            64         20.0          3.0        1.5    forward add f32[4] [P(sum)] -> [B]: all-reduce(sum) along axis 0; same host 24 B, network 40 B
-              1            32         10.0            -          -  train.rs:9
-              1            32         10.0            -          -    backward relu f32[4] [P(sum)] -> [B]: all-reduce(sum) along axis 0; same host 32 B
-              3            96         30.0          3.0          -  in all: 56 B over same host, 40 B over network; by the medians 0.15 times the predicted"#]]
+         count        bytes predicted  measured   median  (times in us, or in s)
+             2           64      20.0       3.0        - train.rs:7
+             2           64      20.0       3.0      1.5   forward add f32[4] [P(sum)] -> [B]:
+                                                           all-reduce(sum) along axis 0; same host 24 B,
+                                                           network 40 B
+             1           32      10.0         -        - train.rs:9
+             1           32      10.0         -        -   backward relu f32[4] [P(sum)] -> [B]:
+                                                           all-reduce(sum) along axis 0; same host 32 B
+             3           96      30.0       3.0        - in all: 56 B over same host, 40 B over network; by
+                                                         the medians 0.15 times the predicted"#]]
     .assert_eq(&report.to_string());
     assert_eq!(of_rank(0, vec![]).to_string(), "communication by line of the program, rank 0 of 3\nnone");
 }

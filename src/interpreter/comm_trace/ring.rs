@@ -6,9 +6,11 @@
 
 use super::entry::Entry;
 use super::report::{Report, ReportHint};
+use super::run_time::RunTime;
 use super::tally::Tally;
 use crate::context::RankCtx;
-use crate::vm::Stopwatch;
+use crate::trace::{self, What};
+use crate::vm::{Stopwatch, Took};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,10 +26,17 @@ struct State {
     first: u64,
     /// Entries that fell out at the front since the last take.
     dropped: u64,
-    /// Adds up all that leaves the ring, where the launcher wants a report of the whole run.
-    job: Option<Tally>,
+    /// Sums, where the launcher wants a report of the whole run.
+    job: Option<Job>,
     /// Calls whose results would cost far less in another layout, in the order in which they were planned.
     hints: Vec<ReportHint>,
+}
+
+/// Sums over the whole run.
+struct Job {
+    /// Of the entries that have left the ring.
+    tally: Tally,
+    time: RunTime,
 }
 
 /// One rank's ring.
@@ -37,7 +46,7 @@ impl Ring {
     /// The empty ring of a rank. Where the launcher wants a report of the whole run, it gets one when the rank leaves.
     pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
         let control = ctx.control().filter(|c| c.wants_report());
-        let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
+        let job = control.map(|_| Job { tally: Tally::new(ctx.rank(), ctx.world()), time: RunTime::start(ctx) });
         let (entries, hints) = (VecDeque::new(), Vec::new());
         let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job, hints })));
         if let Some(control) = control {
@@ -71,7 +80,7 @@ impl Ring {
                 s.first += 1;
                 s.dropped += 1;
                 if let Some(job) = &mut s.job {
-                    job.add(&oldest);
+                    job.tally.add(&oldest);
                 }
             }
             s.entries.push_back(entry);
@@ -86,7 +95,7 @@ impl Ring {
         // Drained, not replaced: the ring keeps its memory.
         let entries: Vec<Entry> = s.entries.drain(..).collect();
         if let Some(job) = &mut s.job {
-            entries.iter().for_each(|e| job.add(e));
+            entries.iter().for_each(|e| job.tally.add(e));
         }
         (entries, std::mem::take(&mut s.dropped))
     }
@@ -99,6 +108,11 @@ impl Ring {
         }
     }
 
+    /// Whether the launcher wants a report of the whole run, which has hints about inputs.
+    pub(in super::super) fn is_reporting(&self) -> bool {
+        self.lock().job.is_some()
+    }
+
     /// The hints so far.
     pub(super) fn hints(&self) -> Vec<ReportHint> {
         self.lock().hints.clone()
@@ -108,17 +122,22 @@ impl Ring {
     fn end(&self) -> Option<Report> {
         self.take();
         let job = self.lock().job.take()?;
-        Some(job.report(0, self.hints()))
+        let mut report = job.tally.report(0, self.hints());
+        report.times.push(job.time.end(&mut report.hints));
+        Some(report)
     }
 }
 
 impl Stopwatch for Ring {
-    fn done(&self, number: u64, ns: u64) {
+    fn done(&self, number: u64, took: Took, together: usize) {
         let mut s = self.lock();
         let at = number.checked_sub(s.first).and_then(|i| usize::try_from(i).ok());
         // It may have been taken, or have fallen out, while it was under way.
         if let Some(entry) = at.and_then(|i| s.entries.get_mut(i)) {
-            entry.measured_ns = Some(ns);
+            entry.measured_ns = Some(took.ns);
+            trace::happened((took.begin, took.end), entry.site, || {
+                What::Boxing(Box::new(entry.moved(took.ns, together)))
+            });
         }
     }
 }

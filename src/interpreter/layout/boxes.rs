@@ -9,6 +9,7 @@ use crate::boxing::{BoxesPlan, HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
 use crate::context::{RankCtx, current_rank};
 use crate::error::{Error, Result};
+use crate::memory::{MemoryOwner, MemoryUse};
 use crate::ops::{AttrValue, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::check_layout;
@@ -83,7 +84,10 @@ pub(in super::super) fn collect(
     device: Device,
 ) -> Result<Option<LocalTensor>> {
     let dst = match plan.wants(ctx.rank()) {
-        Some(want) => Some(LocalTensor::alloc_like(ctx, &want.at.size, dtype, device)?),
+        Some(want) => {
+            let owner = MemoryOwner { used_for: MemoryUse::Boxing, op: tag.op, site: tag.site() };
+            Some(owner.run(|| LocalTensor::alloc_like(ctx, &want.at.size, dtype, device))?)
+        }
         None => None,
     };
     let storages = (own.iter().map(|l| l.storage.clone()).collect(), dst.iter().map(|d| d.storage.clone()).collect());

@@ -9,6 +9,7 @@ use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::{MemoryOwner, MemoryUse};
 use crate::op;
 use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::{Device, Placement};
@@ -137,7 +138,8 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Re
                 *out = Some(Tensor::from_shard(b.to.clone(), unmoved(ctx, src, b)?));
                 continue;
             }
-            let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
+            let owner = MemoryOwner { used_for: MemoryUse::Boxing, op: tag.op, site: tag.site() };
+            let dst = b.local.as_ref().map(|l| owner.run(|| LocalTensor::alloc(ctx, l))).transpose()?;
             log_boxing(ctx, &b.plan, tag);
             plans.push(b.plan.clone());
             shards.push((src.as_ref().map(|s| s.view()), dst.as_ref().map(|d| d.view())));

@@ -31,6 +31,7 @@ pub use value::from_bytes;
 
 use super::boxing::BoxingReason;
 use super::call::{Call, Outputs};
+use super::issue::own_memory;
 use super::observers::{self, Issued};
 use super::record::record;
 use crate::context::grad_enabled;
@@ -51,6 +52,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: BoxingReason) -> Resul
     }
     call.inputs.iter().flatten().try_for_each(|t| t.check_origin())?;
     let one = |t: Tensor| -> Outputs { smallvec![t] };
+    own_memory(call);
     let outs = match what {
         LayoutOp::Box => one(to_global(call, cause)?),
         LayoutOp::BoxGrad => one(back::to_global_grad(call, cause)?),

@@ -8,7 +8,7 @@ use super::check_device;
 use crate::context::{DataCheck, RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
 use crate::intern::FixedHasher;
-use crate::memory::zeroed;
+use crate::memory::{MemoryOwner, MemoryUse, zeroed};
 use crate::ops::AttrValue;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
@@ -157,14 +157,22 @@ pub(super) fn to_device(call: &Call<'_>) -> Result<Tensor> {
     if ctx.is_dry() {
         return Ok(Tensor::from_local(LocalTensor::alloc_like(&ctx, t.shape(), t.dtype(), *device)?));
     }
-    from_bytes(&ctx, &local_bytes(&ctx, l)?, t.shape(), t.dtype(), *device)
+    from_bytes(&ctx, &local_bytes(&ctx, l)?, t.shape(), t.dtype(), *device, (call.op.name(), call.site))
 }
 
-/// A local tensor from values in memory.
-pub fn from_bytes(ctx: &RankCtx, bytes: &[u8], shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+/// A local tensor from values in memory. Memory reports name the op and the line.
+pub fn from_bytes(
+    ctx: &RankCtx,
+    bytes: &[u8],
+    shape: &[usize],
+    dtype: DType,
+    device: Device,
+    (op, site): (&'static str, CallSite),
+) -> Result<Tensor> {
     // A constant of a graph that is captured has data.
     let ctx = ctx.capture().map_or(ctx, |c| c.outer());
-    let out = LocalTensor::alloc_like(ctx, shape, dtype, device)?;
+    let owner = MemoryOwner { used_for: MemoryUse::Data, op, site };
+    let out = owner.run(|| LocalTensor::alloc_like(ctx, shape, dtype, device))?;
     ctx.device(device)?.vm.write(&out.storage, 0, bytes)?;
     Ok(Tensor::from_local(out))
 }

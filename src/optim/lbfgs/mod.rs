@@ -12,6 +12,7 @@ use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::is_capturing;
 use crate::tensor::Tensor;
+use crate::trace;
 use serde::{Deserialize, Serialize};
 
 /// Settings of [`Lbfgs`]; PyTorch's defaults.
@@ -166,6 +167,7 @@ impl Lbfgs {
             Problem { parameters: &self.parameters, maximize: self.options.maximize, closure: &mut closure };
         let (loss, gradient) = (problem.loss(&first)?, problem.gradient()?);
         self.memory.run(&self.options, &mut problem, loss, gradient)?;
+        trace::step(self.parameters.as_ptr() as usize);
         Ok(first)
     }
 }

@@ -319,7 +319,7 @@ impl Liveness {
         let tensors = || node.inputs.iter().flatten().chain(&node.outputs);
         let bytes: usize = tensors().map(|v| sizes.of(program.ty(*v))).sum();
         let moved = bytes as u64 * PS_PER_BYTE;
-        let flops = node.call().and_then(|call| flops(program, node, call)).map_or(0, |all| {
+        let flops = node.call().and_then(|call| declared_flops(program, node, call)).map_or(0, |all| {
             // The rank's part of the work is as large as the smallest part that it has of a tensor.
             let part = tensors().map(|v| (sizes.of(program.ty(*v)) as u64, program.ty(*v).ty().bytes().max(1) as u64));
             let (rank, whole) = part.min_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1))).unwrap_or((1, 1));
@@ -330,7 +330,7 @@ impl Liveness {
 }
 
 /// The FLOPs that an op declares for the call, on all ranks together.
-fn flops(program: &Program, node: &Node, call: &CallNode) -> Option<u64> {
+pub(in super::super) fn declared_flops(program: &Program, node: &Node, call: &CallNode) -> Option<u64> {
     let declared = call.op.flops.as_ref()?;
     let inputs: Vec<Option<TensorType>> = node.inputs.iter().map(|v| v.map(|v| program.ty(v).ty().clone())).collect();
     let kinds: Vec<_> = call.runtime.iter().map(|s| s.kind()).collect();

@@ -38,6 +38,7 @@ mod together;
 mod update;
 
 pub use effect::{Effect, Size};
+pub(super) use liveness::declared_flops;
 pub use recompute::Memory;
 
 use super::types::{Node, Program, Repeat, ValueId};

@@ -9,7 +9,7 @@ use oflow::kernels::cuda::Gpu;
 use oflow::kernels::{DType, View, view::contiguous_strides};
 use oflow::memory::{Allocator, AllocatorOptions, Storage};
 use oflow::placement::Device;
-use oflow::vm::{BoxManyWork, BoxWork, Instruction, Stopwatch, StreamKind, Vm, VmMode, Work};
+use oflow::vm::{BoxManyWork, BoxWork, Instruction, Stopwatch, StreamKind, Took, Vm, VmMode, Work};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct MeasuredTime(pub AtomicU64);
 
 impl Stopwatch for MeasuredTime {
-    fn done(&self, _number: u64, _ns: u64) {
+    fn done(&self, _number: u64, _took: Took, _together: usize) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,9 @@ use std::fs;
 const PROTOS: &[(&str, &str)] = &[
     ("control.proto", "oflow.control.v1.rs"),
     ("graph.proto", "oflow.graph.v1.rs"),
+    ("perfetto.proto", "oflow.perfetto.rs"),
     ("saved_graph.proto", "oflow.saved_graph.v1.rs"),
+    ("tensorboard.proto", "oflow.tensorboard.v1.rs"),
 ];
 
 /// The generated files as (path, text).

@@ -1,0 +1,301 @@
+//! The parts of a tensor, and which ranks hold each.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use oflow::kernels::ReduceOp;
+use oflow::placement::Placement;
+use oflow::sbp::{NdSbp, Sbp, shard_box};
+
+/// The parts of a tensor along the dims that a picture shows.
+pub(super) struct Grid {
+    /// The dim that goes down and the one that goes across; a vector has one, a scalar none.
+    pub(super) shown: [Option<usize>; 2],
+    /// The parts of these dims; one where there is no dim.
+    pub(super) parts: [Vec<Range<usize>>; 2],
+    /// The pictures: one, or one for each part along the other dims that are split.
+    pub(super) slices: Vec<Slice>,
+    /// The ranks whose shards are empty.
+    pub(super) empty: Vec<usize>,
+}
+
+/// The parts that lie in one place along the dims that a picture does not show.
+pub(super) struct Slice {
+    /// The other dims that are split, and the part of each.
+    pub(super) others: Vec<(usize, Range<usize>)>,
+    /// Row by row.
+    pub(super) cells: Vec<Vec<Holders>>,
+}
+
+/// The ranks that hold a part: copies of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holders(pub(super) Vec<Term>);
+
+/// A copy: what a rank holds, or what partial values make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Term {
+    Rank(usize),
+    Reduced(ReduceOp, Vec<Term>),
+}
+
+impl Grid {
+    /// The grid of a layout that [`oflow::sbp::check_layout`] accepts.
+    pub(super) fn new(shape: &[usize], mesh: &Placement, sbp: &NdSbp) -> Grid {
+        let axes = || sbp.iter().zip(mesh.dims());
+        let split: Vec<usize> =
+            (0..shape.len()).filter(|d| axes().any(|(s, n)| *s == Sbp::Split(*d) && *n > 1)).collect();
+        let shown = shown(shape.len(), &split);
+        let others: Vec<usize> = split.into_iter().filter(|d| !shown.contains(&Some(*d))).collect();
+        let partial = |s: &Sbp| match s {
+            Sbp::Partial(op) => Some(*op),
+            _ => None,
+        };
+        let ops: Vec<ReduceOp> = sbp.iter().filter_map(partial).collect();
+
+        let mut empty = vec![];
+        let mut held: BTreeMap<Vec<usize>, Cells> = BTreeMap::new();
+        let mut parts: [BTreeMap<usize, usize>; 2] = Default::default();
+        let mut lengths: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for (position, rank) in mesh.ranks().iter().enumerate() {
+            let part = shard_box(shape, mesh, sbp, position);
+            if part.size.contains(&0) {
+                empty.push(*rank);
+                continue;
+            }
+            let mut at = [0; 2];
+            for (way, d) in shown.iter().enumerate() {
+                let (start, len) = d.map_or((0, 1), |d| (part.offset[d], part.size[d]));
+                parts[way].insert(start, len);
+                at[way] = start;
+            }
+            let elsewhere: Vec<usize> = others.iter().map(|d| part.offset[*d]).collect();
+            lengths.extend(others.iter().map(|d| ((*d, part.offset[*d]), part.size[*d])));
+            let coord = mesh.coord(position);
+            let along = |wanted: &dyn Fn(&Sbp) -> bool| -> Vec<usize> {
+                sbp.iter().zip(&coord).filter(|(s, _)| wanted(s)).map(|(_, c)| *c).collect()
+            };
+            let (copy, addend) = (along(&|s| *s == Sbp::Broadcast), along(&|s| partial(s).is_some()));
+            held.entry(elsewhere).or_default().entry(at).or_default().entry(copy).or_default().push((addend, *rank));
+        }
+        let ranges = |all: &BTreeMap<usize, usize>| -> Vec<Range<usize>> {
+            all.iter().map(|(start, len)| *start..start + len).collect()
+        };
+        let parts = parts.each_ref().map(ranges);
+        let slices = held.into_iter().map(|(elsewhere, mut cells)| Slice {
+            others: others.iter().zip(elsewhere).map(|(d, at)| (*d, at..at + lengths[&(*d, at)])).collect(),
+            cells: parts[0]
+                .iter()
+                .map(|r| {
+                    let mut cell = |c: &Range<usize>| cells.remove(&[r.start, c.start]).unwrap_or_default();
+                    let copies = |c: &Range<usize>| cell(c).into_values().map(|all| reduced(&ops, &all)).collect();
+                    parts[1].iter().map(copies).map(Holders).collect()
+                })
+                .collect(),
+        });
+        Grid { shown, slices: slices.collect(), parts, empty }
+    }
+}
+
+/// A partial value: its coordinates along the axes of partial values, and its rank.
+type Addend = (Vec<usize>, usize);
+
+/// Copies of parts, by where these lie along the dims that are shown, then by the coordinates of the copy.
+type Cells = BTreeMap<[usize; 2], BTreeMap<Vec<usize>, Vec<Addend>>>;
+
+/// The value that partial ones make: those along inner axes are reduced first.
+fn reduced(ops: &[ReduceOp], all: &[Addend]) -> Term {
+    let (Some((op, inner)), Some((first, rank))) = (ops.split_first(), all.first()) else {
+        return Term::Rank(all.first().map_or(0, |(_, rank)| *rank));
+    };
+    if all.len() == 1 {
+        return Term::Rank(*rank);
+    }
+    let axis = first.len() - ops.len();
+    let mut terms: Vec<Term> = vec![];
+    for part in all.chunk_by(|a, b| a.0[axis] == b.0[axis]) {
+        match reduced(inner, part) {
+            Term::Reduced(same, more) if same == *op => terms.extend(more),
+            term => terms.push(term),
+        }
+    }
+    match terms.len() {
+        1 => terms.swap_remove(0),
+        _ => Term::Reduced(*op, terms),
+    }
+}
+
+/// Two dims: those that are split come first, then the outermost.
+fn shown(dims: usize, split: &[usize]) -> [Option<usize>; 2] {
+    let mut first: Vec<usize> = split.iter().copied().chain((0..dims).filter(|d| !split.contains(d))).take(2).collect();
+    first.sort_unstable();
+    match first[..] {
+        [down, across] => [Some(down), Some(across)],
+        [across] => [None, Some(across)],
+        _ => [None, None],
+    }
+}
+
+impl Holders {
+    /// The ranks as text: `0 + 2, 1 + 3` are two copies, each a sum of two.
+    pub(super) fn text(&self) -> String {
+        self.0.iter().map(Term::text).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The ranks as lines of at most some characters: all of them if they are no more than `most` lines, else the first and how many
+    /// there are.
+    pub(super) fn lines(&self, width: usize, most: usize) -> Vec<String> {
+        let all = wrapped(&self.text(), width);
+        let ranks = self.ranks();
+        match ranks.first() {
+            Some(first) if all.len() > most => wrapped(&format!("{first} … of {}", ranks.len()), width),
+            _ => all,
+        }
+    }
+
+    /// All ranks.
+    pub(super) fn ranks(&self) -> Vec<usize> {
+        self.0.iter().flat_map(Term::ranks).collect()
+    }
+
+    /// The reductions of partial values.
+    pub(super) fn reductions(&self) -> Vec<ReduceOp> {
+        self.0.first().map_or(vec![], Term::reductions)
+    }
+}
+
+impl Term {
+    fn text(&self) -> String {
+        match self {
+            Term::Rank(rank) => rank.to_string(),
+            Term::Reduced(op, terms) => {
+                let terms: Vec<String> = terms.iter().map(Term::text).collect();
+                match op {
+                    ReduceOp::Sum => terms.join(" + "),
+                    op => format!("{op}({})", terms.join(", ")),
+                }
+            }
+        }
+    }
+
+    fn ranks(&self) -> Vec<usize> {
+        match self {
+            Term::Rank(rank) => vec![*rank],
+            Term::Reduced(_, terms) => terms.iter().flat_map(Term::ranks).collect(),
+        }
+    }
+
+    fn reductions(&self) -> Vec<ReduceOp> {
+        match self {
+            Term::Rank(_) => vec![],
+            Term::Reduced(op, terms) => [*op].into_iter().chain(terms[0].reductions()).collect(),
+        }
+    }
+}
+
+/// Text in lines of at most `width` characters; words that are longer have a line each.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oflow::kernels::DType;
+    use oflow::sbp::check_layout;
+
+    /// All layouts of some tensors on some meshes.
+    fn each(mut check: impl FnMut(&[usize], &Placement, &NdSbp)) {
+        let sbps = ["B", "P(sum)", "P(max)", "S(0)", "S(1)", "S(2)"];
+        for mesh in ["4", "2,3", "2,2,2", "11"] {
+            let mesh = crate::inspect::mesh(mesh).unwrap();
+            for shape in [&[][..], &[5], &[3, 8], &[4, 1, 7], &[0, 3], &[65536], &[70000, 4096]] {
+                let mut layouts = vec![vec![]];
+                for _ in 0..mesh.axes() {
+                    layouts = layouts.iter().flat_map(|l| sbps.iter().map(|s| [&l[..], &[*s]].concat())).collect();
+                }
+                for layout in layouts {
+                    let Ok(sbp) = format!("[{}]", layout.join(", ")).parse::<NdSbp>() else { continue };
+                    if check_layout(shape, DType::F32, &mesh, &sbp).is_ok() {
+                        check(shape, &mesh, &sbp);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_rank_stands_once_where_its_shard_lies() {
+        let mut layouts = 0;
+        each(|shape, mesh, sbp| {
+            let grid = Grid::new(shape, mesh, sbp);
+            let mut seen = vec![0; mesh.len()];
+            grid.empty.iter().for_each(|rank| seen[*rank] += 1);
+            for slice in &grid.slices {
+                for (row, cells) in grid.parts[0].iter().zip(&slice.cells) {
+                    for (column, holders) in grid.parts[1].iter().zip(cells) {
+                        for rank in holders.ranks() {
+                            seen[rank] += 1;
+                            let part = shard_box(shape, mesh, sbp, rank);
+                            let lies = |d: usize| part.offset[d]..part.offset[d] + part.size[d];
+                            let shown =
+                                grid.shown.iter().zip([row, column]).filter_map(|(d, at)| Some(((*d)?, at.clone())));
+                            for (d, at) in shown.chain(slice.others.iter().cloned()) {
+                                assert_eq!(lies(d), at, "rank {rank} of {shape:?} {sbp} on {mesh}");
+                            }
+                        }
+                        let terms = |copy: &Term| (copy.ranks().len(), copy.reductions());
+                        let same = |c: &[Term]| terms(&c[0]) == terms(&c[1]);
+                        assert!(holders.0.windows(2).all(same), "{shape:?} {sbp} on {mesh}");
+                    }
+                }
+            }
+            assert!(seen.iter().all(|times| *times == 1), "{seen:?}: {shape:?} {sbp} on {mesh}");
+            layouts += 1;
+        });
+        assert!(layouts > 300, "{layouts}");
+    }
+
+    #[test]
+    fn pictures_keep_their_width() {
+        each(|shape, mesh, sbp| {
+            let grid = Grid::new(shape, mesh, sbp);
+            for width in [20, 40, 80, 200] {
+                let Some(text) = super::super::text::draw(&grid, width) else { continue };
+                for line in text.lines() {
+                    assert!(line.chars().count() <= width, "{line:?} of {shape:?} {sbp} on {mesh}");
+                }
+            }
+            let svg = super::super::svg::draw(&grid, "<&>");
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("&lt;&amp;&gt;"));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        });
+    }
+
+    #[test]
+    fn holders_as_text() {
+        let of = |sbp: &str, mesh: &str| {
+            let grid = Grid::new(&[4], &crate::inspect::mesh(mesh).unwrap(), &sbp.parse().unwrap());
+            grid.slices[0].cells[0][0].clone()
+        };
+        assert_eq!(of("[B, P(sum)]", "2,2").text(), "0 + 1, 2 + 3");
+        assert_eq!(of("[P(max), B]", "2,2").text(), "max(0, 2), max(1, 3)");
+        assert_eq!(of("[P(sum), P(sum)]", "2,2").text(), "0 + 1 + 2 + 3");
+        // Inner axes are reduced first.
+        assert_eq!(of("[P(sum), P(max)]", "2,2").text(), "max(0, 1) + max(2, 3)");
+        assert_eq!(of("[P(min), P(sum)]", "2,2").text(), "min(0 + 1, 2 + 3)");
+        assert_eq!(of("[P(min), B, P(sum)]", "2,2,1").text(), "min(0, 2), min(1, 3)");
+        let two = of("[B, P(sum)]", "2,2");
+        assert_eq!(two.lines(6, 4), ["0 + 1,", "2 + 3"]);
+        assert_eq!(two.lines(3, 2), ["0 …", "of", "4"]);
+    }
+}

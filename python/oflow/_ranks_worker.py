@@ -1,0 +1,189 @@
+"""The program of the ranks that :func:`oflow.launch` starts: it runs the cells that the session sends."""
+
+import sys
+
+if __name__ == "__main__":
+    # The folder of the session, as in a notebook, and not that of this file: it has a `random`.
+    sys.path[0] = ""
+
+import ast  # noqa: E402
+import json  # noqa: E402
+import linecache  # noqa: E402
+import os  # noqa: E402
+import queue  # noqa: E402
+import signal  # noqa: E402
+import socket  # noqa: E402
+import threading  # noqa: E402
+import time  # noqa: E402
+import traceback  # noqa: E402
+import types  # noqa: E402
+from typing import Any  # noqa: E402
+
+
+def plain(value: Any) -> str:
+    """A value as JSON; ``repr`` of what JSON has no form for."""
+    return json.dumps(value, default=repr)
+
+
+class _Session:
+    """The connection to the session. A thread reads it, so that an interrupt is seen while a cell runs."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        from oflow._ranks import Reader
+
+        self._connection, self._reader = connection, Reader(connection)
+        self.cells: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._sending = threading.Lock()
+        self._state = threading.Lock()
+        self._cell, self._cancelled = 0, 0
+        # Read by the handler of signals, which runs on the main thread between two of its steps.
+        self._in_cell = self._in_send = self._interrupted = False
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        threading.Thread(target=self._read, daemon=True, name="session").start()
+
+    def _on_interrupt(self, *_: object) -> None:
+        if self._in_send:
+            # Half a message would be read as the beginning of the next.
+            self._interrupted = True
+        elif self._in_cell:
+            raise KeyboardInterrupt
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = self._reader.wait()
+            except OSError:
+                message = None
+            number = None if message is None else message.get("interrupt")
+            if message is not None and number is None:
+                self.cells.put(message)
+                continue
+            with self._state:
+                # The session has gone: what runs for it ends.
+                self._cancelled = max(self._cancelled, sys.maxsize if number is None else number)
+                if self._in_cell and self._cell <= self._cancelled:
+                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            if message is None:
+                self.cells.put(None)
+                return
+
+    def begin(self, cell: int) -> None:
+        """A cell begins, unless it was interrupted before."""
+        with self._state:
+            self._cell, self._interrupted = cell, False
+            if cell <= self._cancelled:
+                raise KeyboardInterrupt
+            self._in_cell = True
+
+    def end(self) -> None:
+        """The cell has ended: an interrupt comes too late."""
+        self._in_cell = False
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Sends a message, from any thread."""
+        from oflow._ranks import send
+
+        if threading.current_thread() is not threading.main_thread():
+            with self._sending:
+                send(self._connection, message)
+            return
+        self._in_send = True
+        try:
+            with self._sending:
+                send(self._connection, message)
+        finally:
+            self._in_send = False
+        if self._interrupted and self._in_cell:
+            self._interrupted = False
+            raise KeyboardInterrupt
+
+
+class _Output:
+    """A text stream that goes to the session."""
+
+    encoding, errors = "utf-8", "replace"
+
+    def __init__(self, session: _Session, cell: int) -> None:
+        self._session, self._cell = session, cell
+
+    def write(self, text: str) -> int:
+        if text:
+            self._session.say({"cell": self._cell, "output": text})
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        # Code that asks for the file, such as a subprocess, writes into the log of the job.
+        return 1
+
+
+def _run(code: str, name: str, space: dict[str, Any]) -> str | None:
+    """Runs the statements of a cell, and returns ``repr`` of a last expression."""
+    # Tracebacks show lines of cells.
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    tree = ast.parse(code, name)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), space)
+    if last is None or not isinstance(last, ast.Expr):
+        return None
+    value = eval(compile(ast.Expression(last.value), name, "eval"), space)
+    return None if value is None else repr(value)
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback from the cell on."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+def main() -> None:
+    import oflow
+
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(os.environ.pop("OFLOW_RANKS_SOCKET"))
+    oflow.init()
+    session = _Session(connection)
+    session.say({"rank": oflow.rank(), "token": os.environ.pop("OFLOW_RANKS_TOKEN")})
+    # Cells are the program: what they define is in `__main__`, as pickle and dataclasses want it.
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    own_out, own_err = sys.stdout, sys.stderr
+    while (message := session.cells.get()) is not None:
+        cell, begin = message["cell"], time.perf_counter()
+        result = error = None
+        try:
+            try:
+                session.begin(cell)
+                sys.stdout = sys.stderr = _Output(session, cell)  # type: ignore[assignment]
+                result = _run(message["code"], f"<cell {cell}>", module.__dict__)
+            except SystemExit as e:
+                error = f"SystemExit: {e}\n"
+            except BaseException as e:
+                error = _traceback(e)
+            finally:
+                session.end()
+                sys.stdout, sys.stderr = own_out, own_err
+        except KeyboardInterrupt as e:
+            # It came while an error was put down.
+            error = error or _traceback(e)
+            session.end()
+            sys.stdout, sys.stderr = own_out, own_err
+        seconds = time.perf_counter() - begin
+        try:
+            session.say({"cell": cell, "result": result, "error": error, "seconds": seconds})
+        except OSError:
+            break
+
+
+if __name__ == "__main__":
+    main()
