@@ -52,6 +52,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 type Callback = Box<dyn FnOnce(&Failure) + Send>;
 type MakeReport = Box<dyn FnOnce() -> String + Send>;
 
+/// The clock of this host beside that of node 0, as the launchers compare them. It stays readable when the rank has left the job.
+#[derive(Clone, Debug, Default)]
+pub struct HostClock(Arc<Mutex<Option<(i64, u64)>>>);
+
+impl HostClock {
+    /// The clock of node 0 minus the clock of this host, in nanoseconds, and its largest error. It is (0, 0) on node 0, and `None` during
+    /// the first half second elsewhere.
+    pub fn offset(&self) -> Option<(i64, u64)> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set(&self, offset_ns: i64, error_ns: u64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((offset_ns, error_ns));
+    }
+}
+
 /// State that the client's thread and its handle share.
 #[derive(Default)]
 pub(super) struct Shared {
@@ -60,8 +76,7 @@ pub(super) struct Shared {
     pub(super) watched: OnceLock<Arc<dyn Watched>>,
     /// Asks for a heartbeat at once.
     pub(super) beat: Notify,
-    /// Clock of node 0 minus the clock of this host, and the largest error of that, in nanoseconds; `None` before they were compared.
-    pub(super) clock: Mutex<Option<(i64, u64)>>,
+    pub(super) clock: HostClock,
     failed: AtomicBool,
     /// Whether the service has been told for whom this rank has waited in vain.
     missing: AtomicBool,
@@ -320,10 +335,9 @@ impl ControlClient {
         }
     }
 
-    /// Returns the clock of node 0 minus the clock of this host, in nanoseconds, to order times of several hosts, and its largest error. It
-    /// is (0, 0) on node 0, and `None` during the first half second elsewhere.
-    pub fn clock_offset(&self) -> Option<(i64, u64)> {
-        *self.shared.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the clock of this host, to order times of several hosts.
+    pub fn host_clock(&self) -> HostClock {
+        self.shared.clock.clone()
     }
 
     /// Appends an event, such as a metric, to the event log of node 0's launcher (`oflaunch --events`).

@@ -20,7 +20,7 @@ mod starter_tests;
 mod token;
 mod vitals;
 
-pub use client::{CasOutcome, ControlClient, Hello};
+pub use client::{CasOutcome, ControlClient, Hello, HostClock};
 pub use env::{
     ADDRESS_VARIABLE, CHECK_VARIABLE, COMM_VARIABLE, EXPERIMENTAL_VARIABLE, FLIGHT_VARIABLE, JOB_VARIABLE, LaunchEnv,
     MODEL_VARIABLE, RESTART_VARIABLE, SetBy, TRACE_MIB_VARIABLE, TRACE_STEPS_VARIABLE, TRACE_VARIABLE,

@@ -1,6 +1,5 @@
 //! Work of the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
 
-use std::sync::PoisonError;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -172,8 +171,7 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
             Ok(reply) => {
                 let mut reply = reply.into_inner();
                 if let Some(error) = reply.clock_error_ns {
-                    let mut clock = shared.clock.lock().unwrap_or_else(PoisonError::into_inner);
-                    *clock = Some((reply.clock_offset_ns, error));
+                    shared.clock.set(reply.clock_offset_ns, error);
                 }
                 reported = carries;
                 asked = reported.hear(&mut reply);

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, calibrate, ckpt, doctor, inspect, plot, postmortem, run};
+use crate::{Failed, calibrate, ckpt, doctor, inspect, plot, postmortem, run, timeline};
 
 /// A subcommand of `oflow`.
 pub struct Subcommand {
@@ -49,6 +49,12 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Print the report of a job again, or compare two",
         arguments: inspect::report::arguments,
         run: inspect::report::run,
+    },
+    Subcommand {
+        name: "timeline",
+        about: "Draw steps of a timeline that `oflaunch --trace` recorded",
+        arguments: timeline::arguments,
+        run: timeline::run,
     },
     Subcommand {
         name: "run",
@@ -98,6 +104,7 @@ Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
   oflow report <run> --compare <run before>
+  oflow timeline <folder of --trace> --step 12 -o step.svg
   oflow show --shape 6x8 --sbp \"[S(0),S(1)]\" --mesh dp=2,tp=2
   oflow plot <run>/*.jsonl --keys loss -o loss.svg
 

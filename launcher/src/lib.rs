@@ -21,7 +21,8 @@
 //! read the traceback (another launcher, threads that still run), and makes a world of one of each process that a rank
 //! starts.
 //!
-//! **Watching.** `watch/` shows a job while it runs, on a page or in the terminal.
+//! **Watching.** `watch/` shows a job while it runs, on a page or in the terminal; `timeline/` shows steps of a recorded timeline, and `plot/`
+//! logged metrics.
 //!
 //! **Cost model.** `model.rs` finds, reads and writes the file of constants; `calibrate/` measures them with conversions
 //! of one step through the executor. The share of each constant in a price is taken from the model itself.
@@ -43,6 +44,7 @@ pub mod logs;
 mod markup;
 pub mod model;
 pub mod output;
+mod picture;
 pub mod plot;
 pub mod postmortem;
 pub mod program;
@@ -53,6 +55,7 @@ pub mod report;
 pub mod run;
 pub mod script;
 pub mod terminal;
+pub mod timeline;
 pub mod traceback;
 pub mod undelivered;
 pub mod watch;

@@ -96,6 +96,14 @@ pub fn append_packet(packet: &perfetto::TracePacket, trace: &mut Vec<u8>) {
     let _fits = packet.encode_length_delimited(trace);
 }
 
+/// Reads a packet of a trace, without its length.
+///
+/// # Errors
+/// With the reason, if the bytes are no such message.
+pub fn read_packet(bytes: &[u8]) -> Result<perfetto::TracePacket, DecodeError> {
+    perfetto::TracePacket::decode(bytes)
+}
+
 /// Reads a trace.
 ///
 /// # Errors

@@ -4,14 +4,15 @@ use super::rank::here;
 use super::timeline::Timeline;
 use crate::error::{CallSite, Result};
 use crate::trace::{Busy, Session, Totals};
-use oflow_base::text::tail;
+use oflow_base::text::{short_path, tail};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows of a table.
+/// Rows of a table, and characters of their names.
 const ROWS: usize = 12;
+const NAME: usize = 62;
 
 /// A profile that is being taken; made by [`Profiler::start`].
 #[must_use = "`stop` ends the profile and returns it"]
@@ -107,6 +108,17 @@ pub fn profile<R>(body: impl FnOnce() -> Result<R>) -> Result<(R, Profile)> {
     Ok((result, profiler.stop()?))
 }
 
+/// An op with its line, in the width of a name: a long path is cut, and the op is not.
+fn at_line(op: &str, site: CallSite) -> String {
+    let room = NAME.saturating_sub(op.chars().count() + 4);
+    let mut place = site.to_string();
+    if place.chars().count() > room {
+        let path = format!("{}:{}", site.file, site.line);
+        place = place.replacen(&path, &format!("{}:{}", short_path(site.file), site.line), 1);
+    }
+    format!("{op} at {}", tail(&place, room))
+}
+
 /// Nanoseconds in a unit that fits, in eight columns.
 fn time(ns: u64) -> String {
     let ns = ns as f64;
@@ -135,18 +147,18 @@ fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: &[(String, Busy)], whole
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(f, "\n{title:<62} {:>8} {:>9} {:>9} {:>5}", "count", "total", "each", "share")?;
+    writeln!(f, "\n{title:<NAME$} {:>8} {:>9} {:>9} {:>5}", "count", "total", "each", "share")?;
     for (name, busy) in rows.iter().take(ROWS) {
         let share = busy.ns as f64 * 100.0 / whole.max(1) as f64;
         let each = time(busy.ns / busy.count.max(1));
-        writeln!(f, "{:<62} {:>8} {:>9} {each:>9} {share:>4.1}%", tail(name, 62), busy.count, time(busy.ns))?;
+        writeln!(f, "{:<NAME$} {:>8} {:>9} {each:>9} {share:>4.1}%", tail(name, NAME), busy.count, time(busy.ns))?;
     }
     let rest: Vec<&Busy> = rows.iter().skip(ROWS).map(|(_, busy)| busy).collect();
     if !rest.is_empty() {
         let (count, ns) = rest.iter().fold((0, 0), |(c, n), b| (c + b.count, n + b.ns));
         let share = ns as f64 * 100.0 / whole.max(1) as f64;
         let name = format!("{} more", rest.len());
-        writeln!(f, "{name:<62} {count:>8} {:>9} {:>9} {share:>4.1}%", time(ns), "")?;
+        writeln!(f, "{name:<NAME$} {count:>8} {:>9} {:>9} {share:>4.1}%", time(ns), "")?;
     }
     Ok(())
 }
@@ -179,7 +191,6 @@ impl fmt::Display for Profile {
         };
         let whole = |rows: &[(String, Busy)]| rows.iter().map(|(_, b)| b.ns).sum::<u64>();
         let by_op = |op: &str, _: CallSite| op.to_string();
-        let by_line = |op: &str, site: CallSite| format!("{op} at {site}");
         let by_module = |_: &str, site: CallSite| match site.scope.path() {
             "" => "(outside of all)".to_string(),
             path => path.to_string(),
@@ -191,11 +202,11 @@ impl fmt::Display for Profile {
         if modules.len() > 1 {
             table(f, "kernels by name scope", &modules, all)?;
         }
-        table(f, "kernels by line", &sums("kernel", by_line), all)?;
-        let boxings = sums("boxing", by_line);
+        table(f, "kernels by line", &sums("kernel", at_line), all)?;
+        let boxings = sums("boxing", at_line);
         table(f, "boxings by line, without waiting for late ranks", &boxings, whole(&boxings))?;
         for (kind, title) in [("data", "data"), ("checkpoint", "checkpoints"), ("span", "spans of the program")] {
-            let rows = sums(kind, by_line);
+            let rows = sums(kind, at_line);
             table(f, title, &rows, whole(&rows))?;
         }
         if t.dropped() > 0 {

@@ -183,7 +183,7 @@ impl RankCtx {
 
     /// The rank as a timeline names it, for the threads of an owner.
     pub(super) fn timeline_of(&self, owner: u32) -> TimelineOf<'_> {
-        TimelineOf { rank: self.rank, owner, control: self.control.as_ref() }
+        TimelineOf { rank: self.rank, owner, control: self.control.as_deref() }
     }
 
     /// Under which its threads record what they do.

@@ -15,7 +15,7 @@ pub(super) struct TimelineOf<'a> {
     pub(super) rank: usize,
     /// Under which its threads record.
     pub(super) owner: u32,
-    pub(super) control: Option<&'a Arc<ControlClient>>,
+    pub(super) control: Option<&'a ControlClient>,
 }
 
 /// A timeline that is being written.
@@ -65,10 +65,10 @@ fn info(of: &TimelineOf<'_>, start: u32, limit: u64) -> TraceInfo {
     let clock: Box<dyn Fn() -> Option<Clock> + Send> = match of.control {
         None => Box::new(|| Some(Clock { offset_ns: 0, error_ns: Some(0) })),
         Some(control) => {
-            // Weak: a rank says goodbye before its timeline ends.
-            let control = Arc::downgrade(control);
+            // Not the client: a rank says goodbye before its timeline ends.
+            let host = control.host_clock();
             Box::new(move || {
-                let (offset_ns, error) = control.upgrade()?.clock_offset()?;
+                let (offset_ns, error) = host.offset()?;
                 Some(Clock { offset_ns, error_ns: Some(error) })
             })
         }

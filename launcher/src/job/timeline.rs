@@ -9,9 +9,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::Failed;
+use crate::timeline::Packets;
 
-/// Page that shows a timeline.
-const VIEWER: &str = "https://ui.perfetto.dev";
+/// The ways to see a timeline.
+const VIEWERS: &str = "open it in https://ui.perfetto.dev; `oflow timeline` draws steps of it";
 
 /// Timelines that the user has asked for.
 #[derive(Clone, Debug)]
@@ -59,9 +60,9 @@ impl Timelines {
             );
         }
         match join(&parts, &to) {
-            Ok(0) => format!("timeline: {} (open it in {VIEWER})", to.display()),
+            Ok(0) => format!("timeline: {} ({VIEWERS})", to.display()),
             Ok(cut) => format!(
-                "timeline: {} (open it in {VIEWER}); {cut} ranks were killed while they wrote: their last events are missing",
+                "timeline: {} ({VIEWERS}); {cut} ranks were killed while they wrote: their last events are missing",
                 to.display()
             ),
             Err(e) => format!("timeline: the files in {} could not be joined: {e}", self.folder.display()),
@@ -76,7 +77,9 @@ fn join(parts: &[PathBuf], to: &Path) -> io::Result<usize> {
     let mut file = oflow_files::append(to, Access::Readable).map_err(other)?;
     let mut cut = 0;
     for part in parts {
-        let whole = whole_packets(io::BufReader::new(File::open(part)?))?;
+        let mut packets = Packets::new(io::BufReader::new(File::open(part)?));
+        while packets.next()?.is_some() {}
+        let whole = packets.whole();
         let mut from = File::open(part)?.take(whole);
         cut += usize::from(whole < part.metadata()?.len());
         io::copy(&mut from, &mut file)?;
@@ -86,37 +89,6 @@ fn join(parts: &[PathBuf], to: &Path) -> io::Result<usize> {
         std::fs::remove_file(part)?;
     }
     Ok(cut)
-}
-
-/// Bytes of the packets that are whole: what comes behind a packet that is cut off would be read as its end.
-fn whole_packets(mut from: impl Read) -> io::Result<u64> {
-    let mut whole = 0;
-    let byte = |from: &mut dyn Read| -> io::Result<Option<u8>> {
-        let mut b = [0];
-        Ok((from.read(&mut b)? == 1).then_some(b[0]))
-    };
-    loop {
-        // The field `packet`, then the length of the packet in groups of seven bits.
-        if byte(&mut from)? != Some(0x0a) {
-            return Ok(whole);
-        }
-        let (mut length, mut read) = (0u64, 1u64);
-        loop {
-            let Some(b) = byte(&mut from)? else { return Ok(whole) };
-            length |= u64::from(b & 0x7f).checked_shl(7 * (read as u32 - 1)).unwrap_or(0);
-            read += 1;
-            if b < 0x80 {
-                break;
-            }
-            if read > 10 {
-                return Ok(whole);
-            }
-        }
-        if io::copy(&mut (&mut from).take(length), &mut io::sink())? < length {
-            return Ok(whole);
-        }
-        whole += read + length;
-    }
 }
 
 #[cfg(test)]
@@ -148,21 +120,10 @@ mod tests {
         oflow_files::replace(&dir.path().join("job.pftrace"), Access::Readable, b"old").unwrap();
         let timelines = Timelines::new(dir.path(), None, None).unwrap();
         let said = timelines.finish(0, 2..4, 1);
-        assert!(said.contains("job.pftrace (open it in https://ui.perfetto.dev); 1 ranks were killed"), "{said}");
+        assert!(said.contains("steps of it); 1 ranks were killed"), "{said}");
         assert_eq!(std::fs::read(dir.path().join("job.pftrace")).unwrap(), [a, b].concat());
         assert!(!dir.path().join("rank-2.pftrace").exists() && dir.path().join("rank-9.pftrace").exists());
         let said = timelines.finish(1, 4..5, 0);
         assert!(said.starts_with("no rank has written a timeline to"), "{said}");
-    }
-
-    #[test]
-    fn broken_lengths_end_the_file() {
-        for bytes in [&[][..], &[1, 2], &[0x0a], &[0x0a, 0x80], &[0x0a, 5, 1], &[0x0a; 8], &[0xff; 12]] {
-            assert_eq!(whole_packets(bytes).unwrap(), 0, "{bytes:?}");
-        }
-        // Three packets of ten bytes, and one that is cut off.
-        assert_eq!(whole_packets(&[0x0a; 40][..]).unwrap(), 36);
-        let endless = [vec![0x0a], vec![0xff; 20]].concat();
-        assert_eq!(whole_packets(&endless[..]).unwrap(), 0);
     }
 }

@@ -1,25 +1,20 @@
 //! `oflow plot`: curves of logged metrics, as SVG or PNG, or in the terminal.
 //!
-//! `read.rs` reads logs, `curve.rs` smooths and thins a curve, `axis.rs` chooses ticks, and `chart.rs` lays everything out as shapes. These are
-//! written by `svg.rs` and `png.rs`; `text.rs` draws lines of a terminal.
+//! `read.rs` reads logs, `curve.rs` smooths and thins a curve, and `chart.rs` lays everything out as a picture; `text.rs` draws lines of a
+//! terminal.
 
-mod axis;
 mod chart;
 mod curve;
-mod font;
-mod png;
 mod read;
-mod svg;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use oflow_files::Access;
-use oflow_files::make::write_where_named;
 
 use crate::Failed;
 use crate::inspect::show;
+use crate::picture::Output;
 use crate::terminal::visible;
 use chart::Style;
 use read::Run;
@@ -31,9 +26,6 @@ const COLUMNS: usize = 80;
 
 /// Adds the arguments.
 pub fn arguments(command: Command) -> Command {
-    let side = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_parser(value_parser!(u32).range(200..=8000)).value_name("PIXELS").help(help)
-    };
     command
         .arg(
             Arg::new("files")
@@ -58,16 +50,9 @@ pub fn arguments(command: Command) -> Command {
                 .help("Draw exponential averages too, with the weight of what was before, from 0 to below 1"),
         )
         .arg(Arg::new("log-y").long("log-y").action(ArgAction::SetTrue).help("Draw values on a logarithmic axis"))
-        .arg(
-            Arg::new("out")
-                .short('o')
-                .long("out")
-                .value_parser(value_parser!(PathBuf))
-                .value_name("FILE")
-                .help("Write a picture: FILE ends in .svg or .png; without it lines of text are printed"),
-        )
-        .arg(side("width", "Width of the picture"))
-        .arg(side("height", "Height of the picture"))
+        .arg(Output::argument())
+        .arg(Output::side("width", "Width of the picture"))
+        .arg(Output::side("height", "Height of the picture"))
         .after_help(
             "Examples:
   oflow plot run/*.jsonl
@@ -85,24 +70,11 @@ fn weight(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Format of a picture.
-#[derive(Clone, Copy)]
-enum Format {
-    Svg,
-    Png,
-}
-
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let files: Vec<&PathBuf> = matches.get_many("files").into_iter().flatten().collect();
-    let out = matches.get_one::<PathBuf>("out");
     // Before logs are read, which may be long.
-    let format = out.map(|path| match path.extension().and_then(|e| e.to_str()) {
-        Some("svg") => Ok(Format::Svg),
-        Some("png") => Ok(Format::Png),
-        _ => Err(Failed::new(format!("{}: a picture's name ends in .svg or .png", path.display()))),
-    });
-    let format = format.transpose()?;
+    let output = Output::asked(matches)?;
     let runs = files.into_iter().map(|file| read::run(file)).collect::<Result<Vec<_>, _>>()?;
     for run in runs.iter().filter(|run| run.broken > 0) {
         eprintln!(
@@ -118,16 +90,10 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         width: matches.get_one::<u32>("width").copied(),
         height: matches.get_one::<u32>("height").copied(),
     };
-    let (Some(path), Some(format)) = (out, format) else {
-        return show(&text::draw(&runs, &keys, &style, COLUMNS));
-    };
-    let chart = chart::draw(&runs, &keys, &style);
-    let bytes = match format {
-        Format::Svg => svg::draw(&chart).into_bytes(),
-        Format::Png => png::draw(&chart),
-    };
-    write_where_named(path, Access::Readable, &bytes).map_err(|e| Failed::new(e.to_string()))?;
-    Ok(0)
+    match output {
+        None => show(&text::draw(&runs, &keys, &style, COLUMNS)),
+        Some(output) => output.write(&chart::draw(&runs, &keys, &style)),
+    }
 }
 
 /// The metrics to draw.

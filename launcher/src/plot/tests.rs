@@ -3,7 +3,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::curve::{Point, parts, smoothed};
-use super::{arguments, axis::Axis, run};
+use super::{arguments, run};
+use crate::picture::axis::Axis;
 use clap::Command;
 
 /// Runs `oflow plot` on files of a folder; the picture, or the error.

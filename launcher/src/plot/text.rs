@@ -1,9 +1,9 @@
 //! Curves as lines of a terminal.
 
-use super::axis::{Axis, short};
 use super::chart::Style;
 use super::curve::{Point, smoothed};
 use super::read::Run;
+use crate::picture::axis::{Axis, short};
 use crate::terminal::visible;
 use oflow::text::{head, tail};
 

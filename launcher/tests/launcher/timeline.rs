@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use oflow_proto::perfetto::track_event::Type;
 
@@ -74,7 +75,7 @@ fn a_job_leaves_a_timeline_that_agrees_with_its_report() {
     };
     let text = job(&[]);
     let file = trace.join("job.pftrace");
-    assert!(text.contains(&format!("timeline: {} (open it in https://ui.perfetto.dev)", file.display())), "{text}");
+    assert!(text.contains(&format!("timeline: {} (open it in https://ui.perfetto.dev", file.display())), "{text}");
     let names = |folder: &Path| {
         let mut all: Vec<String> =
             std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -97,6 +98,22 @@ fn a_job_leaves_a_timeline_that_agrees_with_its_report() {
         assert!(rank.slices["data"] >= 4, "{rank:?}");
     }
     assert!(flows.len() > 50 && flows.values().all(|n| *n == 2), "each collective has two members");
+
+    let draw = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oflow"));
+        let output = command.arg("timeline").arg(&trace).args(args).current_dir(folder.path()).output().unwrap();
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+        stdout(&output)
+    };
+    let lines = draw(&["--step", "2"]);
+    assert!(lines.starts_with("4 steps, ") && lines.contains("\nstep 2, ") && lines.contains("# compute "), "{lines}");
+    assert!(lines.contains("\nrank 0 on ") && lines.contains("\nrank 1 on "), "{lines}");
+    assert!(lines.lines().skip(2).all(|l| l.chars().count() <= 100), "{lines}");
+    draw(&["--step", "2..4", "-o", "steps.svg"]);
+    let svg = std::fs::read_to_string(folder.path().join("steps.svg")).unwrap();
+    for part in ["steps 2 to 3, ", ">step 3<", "<title>backward, ", "gpt.rs:", ">boxings<"] {
+        assert!(svg.contains(part), "{part} is not in {svg}");
+    }
 
     // Some steps only, into the same folder.
     job(&["--trace-steps", "1..3", "--trace-mib", "9"]);

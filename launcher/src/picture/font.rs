@@ -5,8 +5,11 @@ pub const ADVANCE: i64 = 7;
 /// Dots of a letter above the line.
 pub const HEIGHT: i64 = 7;
 
-/// The columns of a letter, the lowest bit at the top. A character that is not ASCII is a box.
+/// The columns of a letter, the lowest bit at the top. A character that is neither ASCII nor an ellipsis is a box.
 pub fn glyph(c: char) -> [u8; 5] {
+    if c == '…' {
+        return [0x40, 0x00, 0x40, 0x00, 0x40];
+    }
     let at = (c as usize).checked_sub(' ' as usize);
     at.and_then(|at| GLYPHS.get(at)).copied().unwrap_or([0x7f, 0x41, 0x41, 0x41, 0x7f])
 }

@@ -3,14 +3,17 @@
 //! Rasterising SVG takes a crate that would take longer to compile than all of `oflow`'s commands, and so does one that writes PNG; the lines and
 //! letters of a chart and the few formats of a file need neither.
 
-use super::chart::{Anchor, Chart, Role, Shape};
 use super::font::{ADVANCE, HEIGHT, glyph};
 use super::svg::{COLOURS, rgb};
+use super::{Anchor, Picture, Role, Shape, Tone};
 
-/// Pixels for each of the chart.
+/// Pixels for each of the picture.
 const SCALE: f64 = 2.0;
 /// Colours of the palette before those of curves: background, grid, label, title.
 const FIXED: [[u8; 3]; 4] = [[255; 3], [221; 3], [102; 3], [34; 3]];
+
+/// Number of the first colour of a box.
+const TONES: usize = FIXED.len() + 2 * COLOURS;
 
 /// The pixels of a picture, as numbers of the palette.
 struct Pixels {
@@ -20,13 +23,17 @@ struct Pixels {
 }
 
 /// Draws a picture.
-pub fn draw(chart: &Chart) -> Vec<u8> {
-    let (width, height) = ((chart.width * SCALE) as usize, (chart.height * SCALE) as usize);
+pub fn draw(picture: &Picture) -> Vec<u8> {
+    let (width, height) = ((picture.width * SCALE) as usize, (picture.height * SCALE) as usize);
     let mut pixels = Pixels { width, height, all: vec![0; width * height] };
-    for shape in &chart.shapes {
+    for shape in &picture.shapes {
         match shape {
-            Shape::Line { role, points } => pixels.line(points, colour(*role), if *role == Role::Grid { 1 } else { 3 }),
+            Shape::Line { role, points } => {
+                let thick = if matches!(role, Role::Grid | Role::Link) { 1 } else { 3 };
+                pixels.line(points, colour(*role), thick);
+            }
             Shape::Text { role, at, anchor, text } => pixels.text(text, *at, *anchor, colour(*role)),
+            Shape::Box { tone, corner, size, .. } => pixels.fill(*corner, *size, (TONES + *tone as usize) as u8),
         }
     }
     file(&pixels)
@@ -35,8 +42,8 @@ pub fn draw(chart: &Chart) -> Vec<u8> {
 fn colour(role: Role) -> u8 {
     match role {
         Role::Grid => 1,
-        Role::Label => 2,
-        Role::Title => 3,
+        Role::Label | Role::Link => 2,
+        Role::Title | Role::Inside => 3,
         Role::Curve(run) => (FIXED.len() + 2 * (run % COLOURS)) as u8,
         Role::Faint(run) => (FIXED.len() + 2 * (run % COLOURS) + 1) as u8,
     }
@@ -44,13 +51,25 @@ fn colour(role: Role) -> u8 {
 
 fn palette() -> Vec<[u8; 3]> {
     let curves = (0..COLOURS).flat_map(|run| [rgb(run, 0.42), rgb(run, 0.86)]);
-    FIXED.into_iter().chain(curves).collect()
+    FIXED.into_iter().chain(curves).chain(Tone::ALL.map(|tone| tone.rgb()[0])).collect()
 }
 
 impl Pixels {
     fn set(&mut self, x: i64, y: i64, colour: u8) {
         if (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y) {
             self.all[y as usize * self.width + x as usize] = colour;
+        }
+    }
+
+    fn fill(&mut self, (x, y): (f64, f64), (wide, tall): (f64, f64), colour: u8) {
+        let range = |from: f64, length: f64, most: usize| {
+            let begin = (from * SCALE).round().max(0.0) as usize;
+            let end = ((from + length) * SCALE).round().max(0.0) as usize;
+            begin.min(most)..end.max(begin + 1).min(most)
+        };
+        let columns = range(x, wide, self.width);
+        for row in range(y, tall, self.height) {
+            self.all[row * self.width..][columns.clone()].fill(colour);
         }
     }
 
