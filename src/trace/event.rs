@@ -30,11 +30,10 @@ impl Event {
 pub(crate) enum What {
     /// A call of an op, from its arguments to its results: dispatch, and the kernels and boxings that ran on the thread.
     Call { op: &'static str, backward: bool },
-    /// A kernel of an op on the thread.
+    /// A kernel of an op on the thread, or on the stream of a GPU.
     Kernel(&'static str),
-    /// A kernel of an op given to a GPU; it runs later.
+    /// A kernel of an op given to the stream of a GPU, where it runs later.
     Launch(&'static str),
-
     /// A pass of `backward`.
     Backward,
     /// A collective of the host, or an exchange of messages.

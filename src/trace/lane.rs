@@ -106,12 +106,16 @@ impl Lanes {
 
     /// A buffer for the calling thread.
     fn lane(self: &Arc<Self>) -> Arc<Lane> {
+        let thread = std::thread::current();
+        self.named(|number| thread.name().map_or_else(|| format!("thread {number}"), str::to_string))
+    }
+
+    /// A buffer whose name may have its number.
+    fn named(self: &Arc<Self>, name: impl FnOnce(u32) -> String) -> Arc<Lane> {
         let mut list = lock(&self.list);
         let number = list.0;
         list.0 += 1;
-        let thread = std::thread::current();
-        let name = thread.name().map_or_else(|| format!("thread {number}"), str::to_string);
-        let lane = Arc::new(Lane { number, name, of: self.clone(), buffer: Mutex::default() });
+        let lane = Arc::new(Lane { number, name: name(number), of: self.clone(), buffer: Mutex::default() });
         list.1.push(lane.clone());
         lane
     }
@@ -156,6 +160,27 @@ impl Lane {
         let mut buffer = lock(&self.buffer);
         std::mem::swap(&mut buffer.events, events);
         std::mem::take(&mut buffer.dropped)
+    }
+}
+
+/// The buffer of a stream of a device, which is shown as a thread: its events happen on no thread of the host.
+pub(crate) struct StreamLane(Arc<Lane>);
+
+impl StreamLane {
+    /// A buffer for an owner.
+    pub(crate) fn new(owner: u32, name: &str) -> StreamLane {
+        StreamLane(lanes_of(owner).named(|_| name.to_string()))
+    }
+
+    /// Whether a session records.
+    #[inline]
+    pub(crate) fn is_recorded(&self) -> bool {
+        RECORDING.load(Ordering::Relaxed) != 0 && self.0.of.recording.load(Ordering::Relaxed)
+    }
+
+    /// Records something that happened, if a session records.
+    pub(crate) fn happened(&self, event: Event) {
+        self.0.push(event);
     }
 }
 

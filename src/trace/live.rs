@@ -75,10 +75,13 @@ impl LiveTotals {
         let Some(main) = self.main.or_else(most) else { return Split { whole: self.recorded, ..Split::default() } };
         let mut split = self.threads.get(&main).map(|t| t.split).unwrap_or_default();
         let streams = self.threads.get(&main).map_or(0, |t| t.streams);
-        // It waits for streams, and they for late ranks.
-        let late: u64 = self.threads.iter().filter(|(n, _)| **n != main).map(|(_, t)| t.split.late_ranks).sum();
-        split.late_ranks += late.min(streams);
-        split.communication += streams - late.min(streams);
+        // It waits for streams, and they compute, or wait for late ranks.
+        let others = || self.threads.iter().filter(|(n, _)| **n != main).map(|(_, t)| &t.split);
+        let kernels = others().map(|s| s.compute).sum::<u64>().min(streams);
+        let late = others().map(|s| s.late_ranks).sum::<u64>().min(streams - kernels);
+        split.compute += kernels;
+        split.late_ranks += late;
+        split.communication += streams - kernels - late;
         split.whole = self.recorded;
         split
     }

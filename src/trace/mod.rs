@@ -20,9 +20,9 @@ mod record;
 mod totals;
 
 pub(crate) use collector::{Owner, Session, Steps, step};
-pub(crate) use event::{Boxed, Collective, Moved, What};
+pub(crate) use event::{Boxed, Collective, Event, Moved, What};
 pub(crate) use file::{Clock, TraceFile, TraceInfo};
-pub(crate) use lane::{adopt, owner};
+pub(crate) use lane::{StreamLane, adopt, owner};
 pub(crate) use live::LiveTotals;
 pub(crate) use record::{Begin, begin, happened};
 pub use record::{Span, mark_step, span};

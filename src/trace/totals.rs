@@ -23,9 +23,9 @@ const INTERVALS: usize = 1 << 16;
 pub struct Split {
     /// From the end of the step before to the end of this one.
     pub whole: u64,
-    /// Kernels on the thread.
+    /// Kernels on the thread, and waiting for those of other threads and of GPUs.
     pub compute: u64,
-    /// Boxings on the thread, and waiting for boxings of other threads, without the waiting for late ranks.
+    /// Boxings on the thread, and waiting for boxings of other threads and of GPUs, without the waiting for late ranks.
     pub communication: u64,
     /// Waiting for ranks that came later to a collective.
     pub late_ranks: u64,
@@ -107,6 +107,42 @@ struct Thread {
     streams: u64,
 }
 
+/// What a rank's waiting for streams consists of.
+#[derive(Default)]
+struct Waits {
+    /// Intervals in which a thread waited for a stream.
+    streams: Vec<(u64, u64)>,
+    /// Those in which one waited for late ranks.
+    late: Vec<(u64, u64)>,
+    /// Those of kernels on other threads than the main one, and on streams of GPUs.
+    kernels: Vec<(u64, u64)>,
+    /// Of intervals that are not kept any more: the sum of the first, and of what they have in common with the others.
+    before: [u64; 3],
+}
+
+impl Waits {
+    fn sums(&self) -> [u64; 3] {
+        let (all, late) = compared(&self.streams, &self.late);
+        let (_, kernels) = compared(&self.streams, &self.kernels);
+        [self.before[0] + all, self.before[1] + late, self.before[2] + kernels]
+    }
+
+    /// The share of kernels in the waiting, and that of late ranks.
+    fn shares(&self) -> (f64, f64) {
+        let [all, late, kernels] = self.sums();
+        let share = |part: u64| part as f64 / all.max(1) as f64;
+        let kernels = share(kernels).min(1.0);
+        (kernels, share(late).min(1.0 - kernels))
+    }
+
+    /// Forgets intervals when there are many.
+    fn bound(&mut self) {
+        if self.streams.len() + self.late.len() + self.kernels.len() > INTERVALS {
+            *self = Waits { before: self.sums(), ..Waits::default() };
+        }
+    }
+}
+
 /// Sums over the events of one rank.
 #[derive(Default)]
 pub struct Totals {
@@ -120,11 +156,7 @@ pub struct Totals {
     batches: BTreeMap<CallSite, Batches>,
     /// Communication of threads beside the main one.
     beside: BTreeMap<u32, u64>,
-    /// Intervals in which a thread waited for a stream, and those in which one waited for late ranks.
-    streams: Vec<(u64, u64)>,
-    late: Vec<(u64, u64)>,
-    /// Sum of the first, and of what they have in common with the second.
-    compared: (u64, u64),
+    waits: Waits,
     dropped: u64,
 }
 
@@ -159,10 +191,11 @@ impl Totals {
             sum.add(split);
             streams += waited;
         }
-        let share = self.late_share();
-        let late = (streams as f64 * share) as u64;
+        let (kernels, late) = self.waits.shares();
+        let (kernels, late) = ((streams as f64 * kernels) as u64, (streams as f64 * late) as u64);
+        sum.compute += kernels;
         sum.late_ranks += late;
-        sum.communication += streams - late.min(streams);
+        sum.communication += streams.saturating_sub(kernels + late);
         Some(sum.divided(middle.len() as u64))
     }
 
@@ -197,13 +230,6 @@ impl Totals {
     /// The sums of events of a kind (`kernel`, `op`, `op in backward`, `boxing` …): op or name, line, sum.
     pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'static str, CallSite, Busy)> + 'a {
         self.rows.iter().filter(move |(key, _)| key.0 == kind).map(|((_, name, site), busy)| (*name, *site, *busy))
-    }
-
-    /// The share of waiting for streams that was waiting for late ranks.
-    fn late_share(&self) -> f64 {
-        let (all, late) = compared(&self.streams, &self.late);
-        let (all, late) = (all + self.compared.0, late + self.compared.1);
-        if all == 0 { 0.0 } else { late as f64 / all as f64 }
     }
 
     fn batches_of(&mut self, site: CallSite) -> Option<&mut Batches> {
@@ -253,6 +279,9 @@ impl Sink for Totals {
                 What::Call { op, .. } | What::Launch(op) => self.count((kind, op, event.site), ns),
                 What::Kernel(op) => {
                     thread.split.compute += ns;
+                    if self.main.is_some_and(|main| main != number) {
+                        self.waits.kernels.push((event.begin, event.end));
+                    }
                     self.count((kind, op, event.site), ns);
                 }
                 What::Boxing(b) => {
@@ -262,12 +291,12 @@ impl Sink for Totals {
                 }
                 What::Collective(c) => {
                     thread.split.late_ranks += c.waited_ns;
-                    self.late.push((event.begin, event.begin + c.waited_ns));
+                    self.waits.late.push((event.begin, event.begin + c.waited_ns));
                     self.count((kind, c.kind, event.site), ns);
                 }
                 What::Wait => {
                     thread.streams += ns;
-                    self.streams.push((event.begin, event.end));
+                    self.waits.streams.push((event.begin, event.end));
                     self.count((kind, "stream", event.site), ns);
                 }
                 What::BatchWait(rows) => {
@@ -308,12 +337,7 @@ impl Sink for Totals {
                 }
                 What::Memory { .. } => {}
             }
-            if self.streams.len() + self.late.len() > INTERVALS {
-                let (all, late) = compared(&self.streams, &self.late);
-                self.compared = (self.compared.0 + all, self.compared.1 + late);
-                self.streams.clear();
-                self.late.clear();
-            }
+            self.waits.bound();
         }
     }
 

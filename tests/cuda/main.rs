@@ -9,6 +9,7 @@ mod fusion;
 mod graphs;
 mod hooks;
 mod ops;
+mod times;
 mod training;
 mod waits;
 

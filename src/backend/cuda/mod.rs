@@ -35,6 +35,7 @@ mod kernels;
 mod links;
 mod pinned;
 mod streams;
+mod times;
 mod waits;
 
 use super::op_kernels::OpKernel;

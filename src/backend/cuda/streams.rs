@@ -11,6 +11,7 @@
 
 use super::boxing::{Boxings, Counted};
 use super::pinned::{Buffer, PIECE, PinnedPool, READ_AHEAD, READ_PIECE};
+use super::times::KernelTimes;
 use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -31,6 +32,8 @@ const STREAMS: usize = 3;
 const MARK_EVERY: u64 = 32;
 /// Marks that a stream keeps.
 const MARKS: usize = 32;
+/// Name of kernels that are launched together, in timelines and profiles.
+const CAPTURED: &str = "captured kernels";
 /// Instructions whose names are remembered for reports, of each stream.
 const NAMES: usize = 1024;
 
@@ -65,6 +68,8 @@ struct Line {
 struct State {
     waits: Waits,
     lines: [Line; STREAMS],
+    /// Kernels of each stream, while somebody records.
+    times: [KernelTimes; STREAMS],
     pinned: PinnedPool,
     /// Segments that have been captured, by number, for what their kernels report.
     segments: BTreeMap<u64, Weak<Segment>>,
@@ -170,6 +175,7 @@ impl CudaStreams {
             state: Mutex::new(State {
                 waits: Waits::default(),
                 lines,
+                times: ["cuda compute stream", "cuda communication stream", "cuda copy stream"].map(KernelTimes::new),
                 pinned: PinnedPool::default(),
                 segments: BTreeMap::new(),
                 failed: None,
@@ -183,8 +189,8 @@ impl CudaStreams {
         let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
         let on = OnStream { lane: self.streams[stream].clone(), ticket: packed(ticket) };
         match &i.work {
-            Work::Kernel(k) => k.run(Some(&on))?,
-            Work::Segment(segment) => self.segment(state, segment, stream, &on)?,
+            Work::Kernel(k) => self.timed(state, stream, (name, site), |_| k.run(Some(&on)))?,
+            Work::Segment(s) => self.timed(state, stream, (CAPTURED, site), |state| self.segment(state, s, stream, &on))?,
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
                 self.boxings.run(boxing, on.queue(), &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
@@ -197,6 +203,20 @@ impl CudaStreams {
             self.sync_to(state, ticket)?;
         }
         Ok(())
+    }
+
+    /// Puts kernels on a stream, between two events if somebody records.
+    fn timed(
+        &self,
+        state: &mut State,
+        stream: usize,
+        kernel: (&'static str, CallSite),
+        run: impl FnOnce(&mut State) -> Result<()>,
+    ) -> Result<()> {
+        let on = &self.streams[stream].stream;
+        let started = state.times[stream].start(on)?;
+        run(state)?;
+        started.map_or(Ok(()), |started| state.times[stream].issued(started, on, kernel))
     }
 
     /// Puts the kernels of a segment on a stream: with one launch, of what was captured at the first time.
@@ -325,6 +345,7 @@ impl CudaStreams {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         mark.event.synchronize()?;
         state.lines[t.stream].done = seq;
+        state.times[t.stream].poll()?;
         self.check_faults(state)
     }
 
@@ -490,6 +511,7 @@ impl Streams for CudaStreams {
                 }
             }
             self.boxings.poll()?;
+            state.times.iter_mut().try_for_each(KernelTimes::ended)?;
             self.check_faults(state)
         })
     }
