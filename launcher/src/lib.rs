@@ -40,7 +40,6 @@ pub mod job;
 pub mod libraries;
 mod load;
 pub mod logs;
-mod markup;
 pub mod model;
 pub mod output;
 pub mod plot;
