@@ -54,6 +54,15 @@ pub fn short_path(path: &str) -> String {
     parts[parts.len().saturating_sub(2)..].join("/")
 }
 
+/// Text as it stands in HTML and SVG, where nothing of it is markup; also between double quotes.
+///
+/// ```
+/// assert_eq!(oflow_base::text::escape("<b> & \"c\""), "&lt;b&gt; &amp; &quot;c&quot;");
+/// ```
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,7 +41,6 @@ pub mod job;
 pub mod libraries;
 mod load;
 pub mod logs;
-mod markup;
 pub mod model;
 pub mod output;
 mod picture;

@@ -4,9 +4,9 @@ The session starts ``oflaunch`` with :mod:`oflow._ranks_worker` as its program. 
 can open, and run what the session sends: cells of a notebook, each on all ranks or on some. Messages are JSON behind their length.
 """
 
-import ast
 import atexit
 import contextlib
+import html
 import json
 import os
 import secrets
@@ -20,7 +20,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+_T = TypeVar("_T")
 
 _MOST = 64 << 20
 """Bytes of a message. Output of a cell comes in many."""
@@ -83,6 +85,25 @@ class RankResult(NamedTuple):
     error: str | None
     """The traceback, if it raised."""
     seconds: float
+    html: str | None = None
+    """What a notebook shows of its last expression. None if it has no HTML, and where no notebook drives the ranks."""
+
+    def __repr__(self) -> str:
+        fields = (f"{name}={getattr(self, name)!r}" for name in self._fields if name != "html")
+        return f"RankResult({', '.join(fields)})"
+
+
+class _ByRank(list[_T]):
+    """A list with a value for each rank. If a value has HTML, a notebook shows them by rank, equal ones once."""
+
+    def __init__(self, values: Iterable[_T], shown: Iterable[tuple[int, str, str | None]]) -> None:
+        super().__init__(values)
+        self._shown = list(shown)
+
+    def _repr_html_(self) -> str | None:
+        if all(of_rank is None for _, _, of_rank in self._shown):
+            return None
+        return "\n".join(_labelled(who, text, shown) for who, text, shown in _by_value(self._shown))
 
 
 class RanksError(RuntimeError):
@@ -105,12 +126,24 @@ def _named(ranks: Sequence[int]) -> str:
     return f"rank {text}" if len(ranks) == 1 else f"ranks {text}"
 
 
+def _by_value(of: Iterable[tuple[int, str, str | None]]) -> list[tuple[str, str, str | None]]:
+    """Texts and their HTML with the ranks that have each, in the order of the first rank."""
+    ranks: dict[tuple[str, str | None], list[int]] = {}
+    for rank, text, shown in of:
+        ranks.setdefault((text, shown), []).append(rank)
+    return [(_named(r), text, shown) for (text, shown), r in ranks.items()]
+
+
 def _by_text(of: Iterable[tuple[int, str]]) -> list[tuple[str, str]]:
     """Texts with the ranks that have each, in the order of the first rank."""
-    ranks: dict[str, list[int]] = {}
-    for rank, text in of:
-        ranks.setdefault(text, []).append(rank)
-    return [(_named(r), text) for text, r in ranks.items()]
+    return [(who, text) for who, text, _ in _by_value((rank, text, None) for rank, text in of)]
+
+
+def _labelled(who: str, text: str, shown: str | None) -> str:
+    """Text and HTML behind the names of their ranks."""
+    style = "margin:0;background:none;color:inherit;font-family:ui-monospace,monospace;font-size:13px"
+    body = f'<pre style="{style}">{html.escape(text)}</pre>' if text else ""
+    return f'<div style="margin:4px 0">\n<div style="{style}">[{who}]</div>\n{body}{shown or ""}\n</div>'
 
 
 def _folder() -> str:
@@ -230,13 +263,13 @@ class Ranks:
         if failed and check:
             texts = [f"[{who}] {text.rstrip()}" for who, text in _by_text((r.rank, r.error or "") for r in failed)]
             raise RanksError("\n".join(texts), results)
-        return results
+        return _ByRank(results, ((r.rank, r.output + (r.error or r.result or "" if r.html is None else ""), r.html) for r in results))
 
     def _run(self, code: str, wanted: list[int], on_output: Callable[[int, str], None] | None) -> list[RankResult]:
-        number = self._cells
+        number, with_html = self._cells, _in_notebook()
         with selectors.DefaultSelector() as selector:
             for r in wanted:
-                self._send(r, {"cell": number, "code": code})
+                self._send(r, {"cell": number, "code": code, "html": with_html})
                 selector.register(self._readers[r].socket, selectors.EVENT_READ, r)
             output: dict[int, list[str]] = {r: [] for r in wanted}
             done: dict[int, RankResult] = {}
@@ -286,7 +319,7 @@ class Ranks:
                     on_output(rank, message["output"])
             else:
                 text = "".join(output[rank])
-                done[rank] = RankResult(rank, text, message["result"], message["error"], message["seconds"])
+                done[rank] = RankResult(rank, text, message["result"], message["error"], message["seconds"], message["html"])
         if not more:
             # The job ends with a rank; oflaunch says why.
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -312,9 +345,11 @@ class Ranks:
         if not isinstance(expression, str):
             raise TypeError(f"expected the text of an expression, not a {type(expression).__name__}")
         compile(expression, "<expression>", "eval")
-        code = f"__import__('oflow._ranks_worker', fromlist=['plain']).plain({expression})"
-        # `repr` of a text of JSON.
-        return [json.loads(ast.literal_eval(r.result or "'null'")) for r in self.run(code)]
+        code = f"__import__('oflow._ranks_worker', fromlist=['Plain']).Plain({expression})"
+        results = self.run(code)
+        values = [json.loads(r.result or "null") for r in results]
+        shown = ((r.rank, repr(value) if r.html is None else "", r.html) for r, value in zip(results, values, strict=True))
+        return _ByRank(values, shown)
 
     def close(self) -> None:
         """Ends the ranks. Closing twice does nothing."""
@@ -359,8 +394,12 @@ class Ranks:
         for rank in sorted(begun):
             if begun[rank]:
                 print(f"[{rank}] {begun[rank]}")
-        for who, text in _by_text((r.rank, r.result) for r in results if r.result is not None):
-            print(f"[{who}] {text}" if "\n" not in text else f"[{who}]\n{text}")
+        for who, text, shown in _by_value((r.rank, r.result, r.html) for r in results if r.result is not None):
+            text = f"[{who}] {text}" if "\n" not in text else f"[{who}]\n{text}"
+            if shown is None:
+                print(text)
+            else:
+                _display(text, _labelled(who, "", shown))
         failed = [r for r in results if r.error is not None]
         if failed:
             texts = [f"[{who}] {text.rstrip()}" for who, text in _by_text((r.rank, r.error or "") for r in failed)]
@@ -413,3 +452,15 @@ def _shell() -> Any:
     """The running IPython, if there is one."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
+
+
+def _in_notebook() -> bool:
+    """Whether the session shows HTML: a kernel does, a terminal does not."""
+    return hasattr(_shell(), "kernel")
+
+
+def _display(text: str, shown: str) -> None:
+    """Shows HTML in a notebook, with the text for readers without HTML."""
+    from IPython.display import display
+
+    display({"text/plain": text, "text/html": shown}, raw=True)

@@ -20,9 +20,34 @@ import types  # noqa: E402
 from typing import Any  # noqa: E402
 
 
-def plain(value: Any) -> str:
-    """A value as JSON; ``repr`` of what JSON has no form for."""
-    return json.dumps(value, default=repr)
+_MOST_HTML = 4 << 20
+"""Characters of HTML that are sent; of longer one only the text is shown."""
+
+
+class Plain:
+    """A value whose ``repr`` is JSON; ``repr`` of what JSON has no form for."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return json.dumps(self._value, default=repr)
+
+    def _repr_html_(self) -> str | None:
+        return html(self._value)
+
+
+def html(value: Any) -> str | None:
+    """The HTML that notebooks show of a value, if it has any."""
+    method = None if isinstance(value, type) else getattr(type(value), "_repr_html_", None)
+    if method is None:
+        return None
+    try:
+        text = method(value)
+    except Exception:
+        # There is the text.
+        return None
+    return text if isinstance(text, str) and len(text) <= _MOST_HTML else None
 
 
 class _Session:
@@ -125,17 +150,19 @@ class _Output:
         return 1
 
 
-def _run(code: str, name: str, space: dict[str, Any]) -> str | None:
-    """Runs the statements of a cell, and returns ``repr`` of a last expression."""
+def _run(code: str, name: str, space: dict[str, Any], with_html: bool) -> tuple[str | None, str | None]:
+    """Runs the statements of a cell, and returns ``repr`` of a last expression and the HTML that it has."""
     # Tracebacks show lines of cells.
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     tree = ast.parse(code, name)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, name, "exec"), space)
     if last is None or not isinstance(last, ast.Expr):
-        return None
+        return None, None
     value = eval(compile(ast.Expression(last.value), name, "eval"), space)
-    return None if value is None else repr(value)
+    if value is None:
+        return None, None
+    return repr(value), html(value) if with_html else None
 
 
 def _traceback(error: BaseException) -> str:
@@ -160,12 +187,12 @@ def main() -> None:
     own_out, own_err = sys.stdout, sys.stderr
     while (message := session.cells.get()) is not None:
         cell, begin = message["cell"], time.perf_counter()
-        result = error = None
+        result = shown = error = None
         try:
             try:
                 session.begin(cell)
                 sys.stdout = sys.stderr = _Output(session, cell)  # type: ignore[assignment]
-                result = _run(message["code"], f"<cell {cell}>", module.__dict__)
+                result, shown = _run(message["code"], f"<cell {cell}>", module.__dict__, message["html"])
             except SystemExit as e:
                 error = f"SystemExit: {e}\n"
             except BaseException as e:
@@ -180,7 +207,7 @@ def main() -> None:
             sys.stdout, sys.stderr = own_out, own_err
         seconds = time.perf_counter() - begin
         try:
-            session.say({"cell": cell, "result": result, "error": error, "seconds": seconds})
+            session.say({"cell": cell, "result": result, "html": shown, "error": error, "seconds": seconds})
         except OSError:
             break
 

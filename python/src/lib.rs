@@ -20,6 +20,7 @@ mod composed;
 mod context;
 mod data;
 mod dispatch_hooks;
+mod display;
 mod dlpack;
 mod errors;
 #[allow(unsafe_code)]

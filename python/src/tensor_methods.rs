@@ -5,7 +5,7 @@ use crate::errors::OrRaise;
 use crate::operators::{Operator, Rows, binary, call, in_place, reflected};
 use crate::tensor::Tensor;
 use crate::types::{self, dtype_object};
-use crate::{context, data, dlpack, shared, site};
+use crate::{context, data, display, dlpack, shared, site};
 use oflow::BackwardOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -397,6 +397,10 @@ impl Tensor {
 
     fn __repr__(&self) -> String {
         self.inner().to_string()
+    }
+    /// HTML for notebooks: what ``repr`` says, and a picture of the layout.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(display::tensor(&slf.get_type().name()?.to_string(), slf.get().inner()))
     }
     /// A tensor without dims formats as its number. Printing never communicates: of a global tensor that is the number that
     /// this rank holds.

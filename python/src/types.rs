@@ -316,6 +316,10 @@ impl Placement {
     fn __repr__(&self) -> String {
         format!("oflow.placement({})", self.inner)
     }
+    /// HTML for notebooks: a picture of the mesh.
+    fn _repr_html_(&self) -> String {
+        crate::display::placement(&self.inner)
+    }
     fn __str__(&self) -> String {
         self.inner.to_string()
     }

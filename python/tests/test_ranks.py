@@ -167,6 +167,36 @@ def test_bad_arguments():
     assert callable(oflow.launch) and "launch" in dir(oflow)
 
 
+def test_values_have_html_where_a_notebook_shows_it(ranks, monkeypatch):
+    shown = []
+    monkeypatch.setattr(_ranks, "_display", lambda text, html: shown.append((text, html)))
+    ranks.run("import oflow\nx = oflow.ones(4, placement=oflow.placement('cpu', [0, 1]), sbp='S(0)')")
+    assert [r.html for r in ranks.run("x")] == [None, None] and ranks["x"]._repr_html_() is None
+    monkeypatch.setattr(_ranks, "_in_notebook", lambda: True)
+    results = ranks.run("print('<i>'); x")
+    assert results[0].html == results[1].html and "S(0)" in results[0].html and "html" not in repr(results)
+    page = results._repr_html_()
+    assert page.count("[ranks 0-1]") == page.count("<svg") == 1 and "&lt;i&gt;" in page and page.index("&lt;i&gt;") < page.index("<svg")
+    # What differs is shown by rank.
+    page = ranks["x.to_local() * oflow.rank()"]._repr_html_()
+    assert page.index("[rank 0]") < page.index("[0., 0.]") < page.index("[rank 1]") < page.index("[1., 1.]")
+    page = ranks["x if oflow.rank() else '<b>'"]._repr_html_()
+    assert page.count("<svg") == 1 and "&#x27;&lt;b&gt;&#x27;" in page
+    assert ranks["x"] == ["f32[4] [S(0)] on cpu[2]"] * 2 and ranks["1"]._repr_html_() is None
+    ranks.show("x")
+    ((text, html),) = shown
+    assert text == "[ranks 0-1] f32[4] [S(0)] on cpu[2]" and html.count("<svg") == 1 and "[ranks 0-1]" in html
+
+
+def test_html_that_fails_leaves_the_text(ranks, monkeypatch):
+    monkeypatch.setattr(_ranks, "_in_notebook", lambda: True)
+    bodies = ("return 1", "raise ValueError", "return None", "return 'x' * (5 << 20)", "return f'<b>{self.x}</b>'")
+    for body in bodies:
+        ranks.run(f"class A:\n    x = 7\n    __repr__ = lambda self: 'an A'\n    def _repr_html_(self): {body}")
+        assert {(r.result, r.html, r.error) for r in ranks.run("A()")} == {("an A", "<b>7</b>" if body == bodies[-1] else None, None)}
+        assert all(r.html is None and r.error is None for r in ranks.run("A"))
+
+
 def test_in_a_notebook():
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
@@ -176,6 +206,12 @@ def test_in_a_notebook():
         "%%ranks 1-2\nprint('only here')",
         "%%ranks\nx.sum().item()",
         "%%ranks\nraise ValueError('on purpose')",
+        "%%ranks\nx",
+        "%%ranks\nx.to_local() * (oflow.rank() // 2)",
+        "ranks['x']",
+        "ranks.run('x', ranks=[1, 3])",
+        "oflow.ones(2)",
+        "oflow.placement('cpu', range(4)).mesh(dp=2, tp=2)",
         "ranks.close()",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
@@ -186,4 +222,14 @@ def test_in_a_notebook():
     assert text(3) == "[ranks 0-3] 8.0\n"
     (error,) = book.cells[4].outputs
     assert error.ename == "RanksError" and "[ranks 0-3] Traceback" in error.evalue and "on purpose" in error.evalue
-    assert book.cells[5].outputs == []
+    data = lambda n: [o.data for o in book.cells[n].outputs]  # noqa: E731
+    (layout,) = data(5)
+    assert layout["text/plain"] == "[ranks 0-3] f32[8] [S(0)] on cpu[4]"
+    assert "[ranks 0-3]" in layout["text/html"] and all(f">{r}</text>" in layout["text/html"] for r in range(4))
+    first, second = data(6)
+    assert "[ranks 0-1]" in first["text/html"] and "[0., 0.]" in first["text/html"]
+    assert "[ranks 2-3]" in second["text/html"] and "[1., 1.]" in second["text/plain"]
+    assert [data(n)[0]["text/html"].count("<svg") for n in (7, 8, 9, 10)] == [1, 1, 0, 1]
+    assert "[ranks 1, 3]" in data(8)[0]["text/html"] and "[1., 1.]" in data(9)[0]["text/html"]
+    assert data(9)[0]["text/plain"] == repr(oflow.ones(2))
+    assert book.cells[11].outputs == []

@@ -6,6 +6,7 @@
 mod elementwise;
 mod factors;
 mod layout;
+pub mod picture;
 mod signature;
 mod types;
 

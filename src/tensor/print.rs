@@ -18,13 +18,29 @@ const EDGE: usize = 3;
 const WIDTH: usize = 80;
 const PREFIX: &str = "tensor(";
 
+impl Tensor {
+    /// Returns the values that `{}` shows: of a local tensor whose values can be read. Nothing is communicated.
+    ///
+    /// ```
+    /// let x = oflow::functional::from_vec(vec![1.0f32, 2.5], [2], oflow::placement::Device::Cpu)?;
+    /// assert_eq!(x.values_text().as_deref(), Some("[1.0000, 2.5000]"));
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    pub fn values_text(&self) -> Option<String> {
+        match self.body() {
+            Body::Local(local) => Some(Values::read(local).ok()?.text(0)),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let meta = format!("{self:?}");
         let Body::Local(local) = self.body() else { return f.write_str(&meta) };
         // What cannot be read (a failed device, a dtype without numbers) is still described.
         let Ok(values) = Values::read(local) else { return f.write_str(&meta) };
-        let text = values.text();
+        let text = values.text(PREFIX.len());
         let last = text.rsplit('\n').next().map_or(0, |l| l.chars().count());
         let last = if text.contains('\n') { last } else { last + PREFIX.len() };
         let gap = match last + meta.len() + 3 > WIDTH {
@@ -90,12 +106,13 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    fn text(&self) -> String {
+    /// All values, `indent` columns from the left.
+    fn text(&self, indent: usize) -> String {
         if self.dims.contains(&0) {
             return "[]".into();
         }
         let style = Style::of(&self.values);
-        self.nested(self.dims, PREFIX.len(), &mut self.values.iter().map(|v| style.text(*v)), style.width)
+        self.nested(self.dims, indent, &mut self.values.iter().map(|v| style.text(*v)), style.width)
     }
 
     /// The text of those dims, `indent` columns from the left, of the next values.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Anchor, Picture, Role, Shape, Tone};
-use crate::markup::escape;
+use oflow::text::escape;
 
 const STYLE: &str = "<style>
 text { font-family: ui-monospace, monospace; font-size: 13px; fill: #666 } .title { fill: #222 }

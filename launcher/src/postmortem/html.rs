@@ -1,7 +1,7 @@
 //! The page as HTML: one file without external resources.
 
 use super::Story;
-use crate::markup::escape;
+use oflow::text::escape;
 
 const HEAD: &str = "<!doctype html>
 <meta charset=\"utf-8\">

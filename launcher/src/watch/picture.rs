@@ -1,10 +1,9 @@
 //! The layouts of a boxing's tensor, drawn as `oflow show` draws them.
 
 use oflow::placement::{Device, Placement};
+use oflow::sbp::picture::{Grid, Look};
 use oflow::sbp::{NdSbp, check_layout};
 use oflow_proto::control as pb;
-
-use crate::inspect::show::svg_of;
 
 /// Ends of a boxing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(super) fn draw(boxing: &pb::SeenBoxing, end: End) -> Option<String> {
     let shape: Vec<usize> = boxing.shape.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>()?;
     let dtype = boxing.dtype.parse().ok()?;
     check_layout(&shape, dtype, &mesh, &sbp).ok()?;
-    svg_of(&shape, &mesh, &sbp, &format!("{dtype}{shape:?} {sbp} on {mesh}"))
+    Grid::new(&shape, &mesh, &sbp).svg(&format!("{dtype}{shape:?} {sbp} on {mesh}"), Look::File)
 }
 
 fn placement(mesh: &pb::Mesh) -> Option<Placement> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::grid::{Grid, Holders, Slice};
+use super::grid::{Grid, Holders};
 
 /// Rows of cells that are drawn at most.
 const MOST_ROWS: usize = 64;
@@ -35,13 +35,14 @@ pub(super) fn draw(grid: &Grid, width: usize) -> Option<String> {
         let least: Vec<usize> = (0..columns.len()).map(of_column).collect();
         (least.iter().sum::<usize>() <= room).then_some(least)
     };
-    let widths = widths(columns, &least(true).or_else(|| least(false))?, room);
+    let widths = widths(&grid.lengths(1), &least(true).or_else(|| least(false))?, room);
 
     let mut text = String::new();
     for slice in &grid.slices {
-        text += &title(slice);
+        let title = grid.title(slice);
+        text += &if title.is_empty() { "\n".to_string() } else { format!("\n  {title}\n") };
         if let Some(d) = grid.shown[1] {
-            text += &format!("{:margin$}dim {d}\n{:margin$}{}\n", "", "", ends(columns, &widths));
+            text += &format!("{:margin$}{}\n{:margin$}{}\n", "", grid.name(d), "", ends(columns, &widths));
         }
         let border: String = widths.iter().map(|w| format!("+{}", "-".repeat(*w))).collect::<String>() + "+";
         let edge = |number: Option<usize>| match (grid.shown[0], number) {
@@ -61,29 +62,17 @@ pub(super) fn draw(grid: &Grid, width: usize) -> Option<String> {
         }
         text += &edge(rows.last().map(|r| r.end));
         if let Some(d) = grid.shown[0] {
-            text += &format!("  dim {d}\n");
+            text += &format!("  {}\n", grid.name(d));
         }
     }
     Some(text)
 }
 
-/// Where a slice lies along the dims that are not shown.
-pub(super) fn title(slice: &Slice) -> String {
-    match slice.others.is_empty() {
-        true => "\n".into(),
-        false => {
-            let at: Vec<String> =
-                slice.others.iter().map(|(d, r)| format!("dim {d}: {}..{}", r.start, r.end)).collect();
-            format!("\n  {}\n", at.join(", "))
-        }
-    }
-}
-
 /// Widths of columns as their sizes are, of 48 characters in all or as few more as the labels need.
-fn widths(columns: &[Range<usize>], least: &[usize], room: usize) -> Vec<usize> {
-    let total: usize = columns.iter().map(|c| c.len()).sum();
-    let wanted = |c: &Range<usize>| (48.min(room) as f64 * c.len() as f64 / total.max(1) as f64).round() as usize;
-    let widths: Vec<usize> = columns.iter().zip(least).map(|(c, least)| wanted(c).max(*least)).collect();
+fn widths(lengths: &[usize], least: &[usize], room: usize) -> Vec<usize> {
+    let total: usize = lengths.iter().sum();
+    let wanted = |len: &usize| (48.min(room) as f64 * *len as f64 / total.max(1) as f64).round() as usize;
+    let widths: Vec<usize> = lengths.iter().zip(least).map(|(c, least)| wanted(c).max(*least)).collect();
     if widths.iter().sum::<usize>() <= room { widths } else { least.to_vec() }
 }
 

@@ -1,20 +1,16 @@
 //! `oflow show`: which rank holds which part of a tensor, as text, as a picture or as JSON.
 
-mod grid;
-mod svg;
-mod text;
-
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use oflow::kernels::{DType, Dims, ReduceOp};
+use oflow::kernels::{DType, Dims};
 use oflow::placement::Placement;
+use oflow::sbp::picture::{Grid, Look};
 use oflow::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use serde_json::{Value, json};
 
 use super::{bytes, refused, show};
 use crate::Failed;
-use grid::Grid;
 
 /// Ranks that the table lists at most.
 const MOST_LISTED: usize = 32;
@@ -75,14 +71,14 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     }
     let grid = Grid::new(shape, mesh, sbp);
     if let Some(file) = matches.get_one::<PathBuf>("svg") {
-        let cells = grid.parts[0].len() * grid.parts[1].len() * grid.slices.len();
-        if cells > svg::MOST_CELLS {
-            return Err(Failed::new(format!(
-                "the picture would have {cells} parts, at most {} are drawn\n  help: --json lists the part of every rank",
-                svg::MOST_CELLS
-            )));
-        }
-        oflow_files::make::write_where_named(file, oflow_files::Access::Readable, svg::draw(&grid, &title).as_bytes())
+        let picture = grid.svg(&title, Look::File).ok_or_else(|| {
+            let cells: usize = grid.size().iter().product();
+            let most = Grid::MOST_CELLS;
+            Failed::new(format!(
+                "the picture would have {cells} parts, at most {most} are drawn\n  help: --json lists the part of every rank"
+            ))
+        })?;
+        oflow_files::make::write_where_named(file, oflow_files::Access::Readable, picture.as_bytes())
             .map_err(refused)?;
     }
     show(&to_text(&title, &grid, &held, mesh, width, (shape, dtype, sbp)))
@@ -131,19 +127,7 @@ fn to_text(
     (shape, dtype, sbp): (&[usize], DType, &NdSbp),
 ) -> String {
     let mut out = format!("{title}\n{}", drawn(grid, width));
-    let cells = || grid.slices.iter().flat_map(|s| s.cells.iter().flatten());
-    let mut notes = vec![];
-    if cells().any(|holders| holders.0.len() > 1) {
-        notes.push("a, b: each holds a copy".to_string());
-    }
-    let ops: Vec<ReduceOp> = cells().map(grid::Holders::reductions).find(|ops| !ops.is_empty()).unwrap_or_default();
-    if ops.contains(&ReduceOp::Sum) {
-        notes.push("a + b: the values are the sum of what these ranks hold".into());
-    }
-    for op in [ReduceOp::Max, ReduceOp::Min].into_iter().filter(|op| ops.contains(op)) {
-        notes.push(format!("{op}(a, b): the values are the {op} of what these ranks hold"));
-    }
-    notes.extend(nothing(grid));
+    let notes = grid.notes();
     if !notes.is_empty() {
         out += &format!("\n  {}\n", notes.join("\n  "));
     }
@@ -161,32 +145,16 @@ fn to_text(
 /// The picture of a layout that [`check_layout`] accepts.
 pub(super) fn picture(shape: &[usize], mesh: &Placement, sbp: &NdSbp, width: usize) -> String {
     let grid = Grid::new(shape, mesh, sbp);
-    drawn(&grid, width) + &nothing(&grid).map_or(String::new(), |note| format!("\n  {note}\n"))
-}
-
-/// The picture of a layout that [`check_layout`] accepts as SVG; `None` if it has too many parts.
-pub(crate) fn svg_of(shape: &[usize], mesh: &Placement, sbp: &NdSbp, title: &str) -> Option<String> {
-    let grid = Grid::new(shape, mesh, sbp);
-    let cells = grid.parts[0].len() * grid.parts[1].len() * grid.slices.len();
-    (cells <= svg::MOST_CELLS).then(|| svg::draw(&grid, title))
-}
-
-/// A note on the ranks whose shards are empty, if there are any.
-fn nothing(grid: &Grid) -> Option<String> {
-    let (first, more) = grid.empty.split_first()?;
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    Some(format!("rank {first}{more}: nothing, there are fewer elements along a dim than parts"))
+    drawn(&grid, width) + &grid.empty_note().map_or(String::new(), |note| format!("\n  {note}\n"))
 }
 
 fn drawn(grid: &Grid, width: usize) -> String {
-    match text::draw(grid, width) {
-        Some(picture) => picture,
-        None => format!(
-            "\n  {} by {} parts do not fit into {width} columns: a wider --width, --svg FILE or --json of `oflow show` has them\n",
-            grid.parts[0].len() * grid.slices.len(),
-            grid.parts[1].len()
-        ),
-    }
+    let [rows, columns] = grid.size();
+    grid.text(width).unwrap_or_else(|| {
+        format!(
+            "\n  {rows} by {columns} parts do not fit into {width} columns: a wider --width, --svg FILE or --json of `oflow show` has them\n"
+        )
+    })
 }
 
 /// The part of each rank, along the dims that are split.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use oflow::kernels::ReduceOp;
-use oflow::placement::Placement;
-use oflow::sbp::{NdSbp, Sbp, shard_box};
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, ReduceOp, Sbp, shard_box};
 
-/// The parts of a tensor along the dims that a picture shows.
-pub(super) struct Grid {
+/// The parts of a tensor along the dims that a picture shows, and the ranks that hold each.
+pub struct Grid {
     /// The dim that goes down and the one that goes across; a vector has one, a scalar none.
     pub(super) shown: [Option<usize>; 2],
     /// The parts of these dims; one where there is no dim.
@@ -17,6 +16,11 @@ pub(super) struct Grid {
     pub(super) slices: Vec<Slice>,
     /// The ranks whose shards are empty.
     pub(super) empty: Vec<usize>,
+    /// The part each way that stands for those left out, and the number of slices left out.
+    pub(super) gaps: [Option<usize>; 2],
+    pub(super) more: usize,
+    /// The names of a mesh's axes, of which a picture shows coordinates; none of a tensor, of which it shows ranges.
+    pub(super) axes: Option<Vec<String>>,
 }
 
 /// The parts that lie in one place along the dims that a picture does not show.
@@ -39,12 +43,17 @@ pub(super) enum Term {
 }
 
 impl Grid {
-    /// The grid of a layout that [`oflow::sbp::check_layout`] accepts.
-    pub(super) fn new(shape: &[usize], mesh: &Placement, sbp: &NdSbp) -> Grid {
+    /// Returns the grid of a layout that [`check_layout`](crate::sbp::check_layout) accepts. Two dims are shown: those that are split come
+    /// first, then the outermost.
+    pub fn new(shape: &[usize], mesh: &Placement, sbp: &NdSbp) -> Grid {
         let axes = || sbp.iter().zip(mesh.dims());
         let split: Vec<usize> =
             (0..shape.len()).filter(|d| axes().any(|(s, n)| *s == Sbp::Split(*d) && *n > 1)).collect();
-        let shown = shown(shape.len(), &split);
+        Grid::with(shape, mesh, sbp, shown(shape.len(), &split), split)
+    }
+
+    /// The grid that shows those dims, of those that are split.
+    fn with(shape: &[usize], mesh: &Placement, sbp: &NdSbp, shown: [Option<usize>; 2], split: Vec<usize>) -> Grid {
         let others: Vec<usize> = split.into_iter().filter(|d| !shown.contains(&Some(*d))).collect();
         let partial = |s: &Sbp| match s {
             Sbp::Partial(op) => Some(*op),
@@ -92,7 +101,44 @@ impl Grid {
                 })
                 .collect(),
         });
-        Grid { shown, slices: slices.collect(), parts, empty }
+        Grid { shown, slices: slices.collect(), parts, empty, gaps: [None; 2], more: 0, axes: None }
+    }
+
+    /// Returns the grid of a mesh: a cell for each rank. The innermost axes are shown that have more than one rank.
+    pub fn of_mesh(mesh: &Placement) -> Grid {
+        let sbp: Vec<Sbp> = (0..mesh.axes()).map(Sbp::Split).collect();
+        let split: Vec<usize> = (0..mesh.axes()).filter(|axis| mesh.dims()[*axis] > 1).collect();
+        let innermost = &split[split.len().saturating_sub(2)..];
+        let shown = shown(mesh.axes(), innermost);
+        let name = |(axis, name): (usize, &Option<String>)| name.clone().unwrap_or_else(|| format!("axis {axis}"));
+        let names = mesh.names().iter().enumerate().map(name).collect();
+        Grid { axes: Some(names), ..Grid::with(mesh.dims(), mesh, &NdSbp::new(&sbp), shown, split) }
+    }
+
+    /// The name of a dim, or of a mesh axis.
+    pub(super) fn name(&self, d: usize) -> String {
+        match self.axes.as_ref().and_then(|names| names.get(d)) {
+            Some(name) => name.clone(),
+            None => format!("dim {d}"),
+        }
+    }
+
+    /// Where a slice lies along the dims that are not shown; empty if it is the only one.
+    pub(super) fn title(&self, slice: &Slice) -> String {
+        let at = |(d, r): &(usize, Range<usize>)| match self.axes.is_some() {
+            true => format!("{}: {}", self.name(*d), r.start),
+            false => format!("{}: {}..{}", self.name(*d), r.start, r.end),
+        };
+        slice.others.iter().map(at).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The lengths of the parts along one way; one that stands for others is as long as the part before it.
+    pub(super) fn lengths(&self, way: usize) -> Vec<usize> {
+        let len = |(i, part): (usize, &Range<usize>)| match self.gaps[way] == Some(i) && i > 0 {
+            true => self.parts[way][i - 1].len(),
+            false => part.len(),
+        };
+        self.parts[way].iter().enumerate().map(len).collect()
     }
 }
 
@@ -124,7 +170,7 @@ fn reduced(ops: &[ReduceOp], all: &[Addend]) -> Term {
     }
 }
 
-/// Two dims: those that are split come first, then the outermost.
+/// The dims that are shown.
 fn shown(dims: usize, split: &[usize]) -> [Option<usize>; 2] {
     let mut first: Vec<usize> = split.iter().copied().chain((0..dims).filter(|d| !split.contains(d))).take(2).collect();
     first.sort_unstable();
@@ -136,8 +182,11 @@ fn shown(dims: usize, split: &[usize]) -> [Option<usize>; 2] {
 }
 
 impl Holders {
-    /// The ranks as text: `0 + 2, 1 + 3` are two copies, each a sum of two.
+    /// The ranks as text: `0 + 2, 1 + 3` are two copies, each a sum of two; `…` are ranks of parts left out.
     pub(super) fn text(&self) -> String {
+        if self.0.is_empty() {
+            return "…".into();
+        }
         self.0.iter().map(Term::text).collect::<Vec<_>>().join(", ")
     }
 
@@ -208,16 +257,25 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::Look;
     use super::*;
-    use oflow::kernels::DType;
-    use oflow::sbp::check_layout;
+    use crate::placement::Device;
+    use crate::sbp::check_layout;
+    use oflow_kernels::DType;
+
+    /// The mesh of these sizes: `2,3`.
+    pub(crate) fn mesh(sizes: &str) -> Placement {
+        let dims: Vec<usize> = sizes.split(',').map(|n| n.parse().unwrap()).collect();
+        let ranks: Vec<usize> = (0..dims.iter().product()).collect();
+        Placement::new(Device::Cpu, &ranks, &dims).unwrap()
+    }
 
     /// All layouts of some tensors on some meshes.
-    fn each(mut check: impl FnMut(&[usize], &Placement, &NdSbp)) {
+    pub(crate) fn each(mut check: impl FnMut(&[usize], &Placement, &NdSbp)) {
         let sbps = ["B", "P(sum)", "P(max)", "S(0)", "S(1)", "S(2)"];
-        for mesh in ["4", "2,3", "2,2,2", "11"] {
-            let mesh = crate::inspect::mesh(mesh).unwrap();
+        for sizes in ["4", "2,3", "2,2,2", "11"] {
+            let mesh = mesh(sizes);
             for shape in [&[][..], &[5], &[3, 8], &[4, 1, 7], &[0, 3], &[65536], &[70000, 4096]] {
                 let mut layouts = vec![vec![]];
                 for _ in 0..mesh.axes() {
@@ -270,21 +328,23 @@ mod tests {
         each(|shape, mesh, sbp| {
             let grid = Grid::new(shape, mesh, sbp);
             for width in [20, 40, 80, 200] {
-                let Some(text) = super::super::text::draw(&grid, width) else { continue };
+                let Some(text) = grid.text(width) else { continue };
                 for line in text.lines() {
                     assert!(line.chars().count() <= width, "{line:?} of {shape:?} {sbp} on {mesh}");
                 }
             }
-            let svg = super::super::svg::draw(&grid, "<&>");
-            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("&lt;&amp;&gt;"));
-            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            for look in [Look::File, Look::Inline] {
+                let svg = grid.svg("<&>", look).unwrap();
+                assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("&lt;&amp;&gt;"));
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            }
         });
     }
 
     #[test]
     fn holders_as_text() {
-        let of = |sbp: &str, mesh: &str| {
-            let grid = Grid::new(&[4], &crate::inspect::mesh(mesh).unwrap(), &sbp.parse().unwrap());
+        let of = |sbp: &str, sizes: &str| {
+            let grid = Grid::new(&[4], &mesh(sizes), &sbp.parse().unwrap());
             grid.slices[0].cells[0][0].clone()
         };
         assert_eq!(of("[B, P(sum)]", "2,2").text(), "0 + 1, 2 + 3");
@@ -297,5 +357,18 @@ mod tests {
         let two = of("[B, P(sum)]", "2,2");
         assert_eq!(two.lines(6, 4), ["0 + 1,", "2 + 3"]);
         assert_eq!(two.lines(3, 2), ["0 …", "of", "4"]);
+    }
+
+    #[test]
+    fn meshes_have_a_cell_for_each_rank() {
+        let all = Placement::new(Device::Cpu, &[7, 3, 5, 1, 0, 2, 4, 6], &[8]).unwrap();
+        let mesh = all.mesh(&[("<pp>", 2), ("dp", 2), ("tp", 2)]).unwrap();
+        let grid = Grid::of_mesh(&mesh);
+        let svg = grid.svg("", Look::Inline).unwrap();
+        assert!(svg.contains(">&lt;pp&gt;: 0<") && svg.contains(">&lt;pp&gt;: 1<") && svg.contains(">dp<"), "{svg}");
+        assert_eq!((svg.matches("<rect").count(), grid.size(), grid.notes()), (8, [4, 2], vec![]));
+        let text = Grid::of_mesh(&all.mesh(&[("dp", 4), ("tp", 2)]).unwrap()).text(80).unwrap();
+        assert!(text.contains("tp\n") && text.contains("  dp\n") && !text.contains("dim"), "{text}");
+        assert!(text.contains("|           7            |           3            |"), "{text}");
     }
 }
