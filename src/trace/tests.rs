@@ -327,15 +327,18 @@ fn waiting_for_streams_is_what_other_threads_did() {
     let mut totals = Totals::default();
     let step = |number, at: u64| event(at, at, What::Step { number, since: at - 100 });
     totals.take((0, "main"), &[step(0, 100)]);
-    let late = Collective { kind: "all_reduce", op: "sum", ranks: 2, bytes: 8, waited_ns: 10, flows: Default::default() };
+    let late =
+        Collective { kind: "all_reduce", op: "sum", ranks: 2, bytes: 8, waited_ns: 10, flows: Default::default() };
     // In a step of 100 ns the main thread computes for 20 and waits for 60: in that a stream computes for 30, and another waits for late ranks
     // for 10 of its 15.
     for n in 1..4 {
         let at = 100 * n;
         totals.take((1, "cuda compute stream"), &[event(at + 10, at + 60, What::Kernel("matmul"))]);
-        totals.take((2, "cuda communication stream"), &[event(at + 65, at + 80, What::Collective(Box::new(late.clone())))]);
-        let main =
-            [event(at, at + 20, What::Kernel("add")), event(at + 30, at + 90, What::Wait), step(n, at + 100)];
+        totals.take(
+            (2, "cuda communication stream"),
+            &[event(at + 65, at + 80, What::Collective(Box::new(late.clone())))],
+        );
+        let main = [event(at, at + 20, What::Kernel("add")), event(at + 30, at + 90, What::Wait), step(n, at + 100)];
         totals.take((0, "main"), &main);
     }
     let split = totals.step().unwrap();

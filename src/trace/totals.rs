@@ -279,7 +279,8 @@ impl Sink for Totals {
                 What::Call { op, .. } | What::Launch(op) => self.count((kind, op, event.site), ns),
                 What::Kernel(op) => {
                     thread.split.compute += ns;
-                    if self.main.is_some_and(|main| main != number) {
+                    // Those of the main thread do not matter: it waits for none of them.
+                    if self.main != Some(number) {
                         self.waits.kernels.push((event.begin, event.end));
                     }
                     self.count((kind, op, event.site), ns);

@@ -317,11 +317,15 @@ fn an_error_of_all_ranks_is_reported_once_with_its_place() {
     let at = place("x.add(&ones([4, 9]");
     let wanted = format!(") failed with the error above (at {at})");
     assert!(report.len() == 1 && report[0].ends_with(&wanted), "{report:?}\n{wanted}");
-    // The ranks print it once, and say who else would have.
+    // The ranks print it once, and say who else would have. A rank that comes so late that the job has failed says that.
     let text = stderr(&output);
-    let printed = text.lines().filter(|l| l.starts_with("[rank ") && l.contains("] Error: add(")).count();
-    let same = text.lines().filter(|l| l.starts_with("[ranks ") && l.contains("] the same error as rank ")).count();
-    assert_eq!((printed, same, text.matches("do not broadcast").count()), (1, 1, 1), "{text}");
+    let lines = |start: &str, part: &str| text.lines().filter(|l| l.starts_with(start) && l.contains(part)).count();
+    let printed = lines("[rank ", "] Error: add(");
+    let late = lines("[rank ", "] Error: the job has failed: rank ");
+    let told = text.lines().filter_map(|l| l.strip_prefix("[rank")?.split_once("] the same error as rank "));
+    let same: usize = told.map(|(ranks, _)| ranks.split(',').count()).sum();
+    assert_eq!((printed, printed + late + same), (1, 4), "{text}");
+    assert_eq!(text.matches("do not broadcast").count(), printed + late, "{text}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
 use crate::ops::KernelCx;
+use crate::trace::{self, What};
 use crate::vm::{Instruction, Prepared, Segment, StreamKind, Streams, TakesSegments, Work};
 use oflow_kernels::cuda::{CapturedWork, Event, FaultSlot, Gpu, Queue, Stream};
 use std::collections::{BTreeMap, VecDeque};
@@ -190,7 +191,9 @@ impl CudaStreams {
         let on = OnStream { lane: self.streams[stream].clone(), ticket: packed(ticket) };
         match &i.work {
             Work::Kernel(k) => self.timed(state, stream, (name, site), |_| k.run(Some(&on)))?,
-            Work::Segment(s) => self.timed(state, stream, (CAPTURED, site), |state| self.segment(state, s, stream, &on))?,
+            Work::Segment(s) => {
+                self.timed(state, stream, (CAPTURED, site), |state| self.segment(state, s, stream, &on))?
+            }
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
                 self.boxings.run(boxing, on.queue(), &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
@@ -343,7 +346,9 @@ impl CudaStreams {
         let mark = &state.lines[t.stream].marks[at];
         let seq = mark.seq;
         self.syncs.fetch_add(1, Ordering::Relaxed);
+        let begin = trace::begin();
         mark.event.synchronize()?;
+        begin.end(CallSite::at("", 0), || What::Wait);
         state.lines[t.stream].done = seq;
         state.times[t.stream].poll()?;
         self.check_faults(state)

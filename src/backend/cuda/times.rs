@@ -119,7 +119,9 @@ impl KernelTimes {
             } else if !first.events.1.reached()? {
                 break;
             }
-            let (Some(k), Some(anchor), Some(lane)) = (self.running.pop_front(), &self.anchor, &self.lane) else { break };
+            let (Some(k), Some(anchor), Some(lane)) = (self.running.pop_front(), &self.anchor, &self.lane) else {
+                break;
+            };
             let at = |event: &Event| -> Result<u64> {
                 let ns = f64::from(anchor.event.elapsed_ms(event)?) * 1e6;
                 Ok(anchor.at.saturating_add_signed(ns as i64))
