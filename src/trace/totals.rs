@@ -107,14 +107,14 @@ struct Thread {
     streams: u64,
 }
 
-/// What a rank's waiting for streams consists of.
+/// The waiting for streams of a rank, and what else happened meanwhile.
 #[derive(Default)]
 struct Waits {
     /// Intervals in which a thread waited for a stream.
     streams: Vec<(u64, u64)>,
-    /// Those in which one waited for late ranks.
+    /// Intervals in which one waited for late ranks.
     late: Vec<(u64, u64)>,
-    /// Those of kernels on other threads than the main one, and on streams of GPUs.
+    /// Intervals of kernels on other threads than the main one, and on streams of GPUs.
     kernels: Vec<(u64, u64)>,
     /// Of intervals that are not kept any more: the sum of the first, and of what they have in common with the others.
     before: [u64; 3],
