@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::nodes_client::NodesClient;
+use pb::down::Item as Down;
 use pb::up::Item;
 use tokio::sync::{Notify, mpsc};
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
@@ -30,6 +31,9 @@ const MOST_CONNECT_LIMIT: Duration = Duration::from_secs(24);
 const PATIENCE: Duration = Duration::from_secs(5);
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 const BEAT: Duration = Duration::from_millis(500);
+/// Comparisons of the clocks that follow each other at once when a host has joined: the quickest answer tells most, and timelines use the first
+/// offset that is known.
+const FIRST_COMPARISONS: usize = 8;
 /// Interval at which arrivals that wait for the rest of their host are forwarded.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -176,6 +180,11 @@ struct Parted {
     silent: bool,
 }
 
+/// A beat, which node 0 answers with its clock.
+fn compare_clocks() -> pb::Up {
+    pb::Up { item: Some(Item::Beat(pb::NodeBeat { sent_ns: now_ns(), ranks: Vec::new() })) }
+}
+
 /// Carries items both ways until the connection ends.
 async fn carry(
     core: &Arc<Core>,
@@ -187,6 +196,7 @@ async fn carry(
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut heard, mut ticked, mut beat) = (Instant::now(), Instant::now(), None::<Instant>);
+    let mut comparisons = FIRST_COMPARISONS;
     // Whether the silence of the root has been told.
     let mut silent = false;
     // What waits for room on the way. It is not waited for: the clock must go on where the way is cut.
@@ -200,7 +210,15 @@ async fn carry(
                     if std::mem::take(&mut silent) {
                         (core.log)(&format!("node 0 ({}) is heard again, after {:.1} s", way.address, silence.as_secs_f64()));
                     }
-                    message.items.into_iter().filter_map(|d| d.item).for_each(|item| core.down(item));
+                    let (mut pong, arrived) = (false, message.items.into_iter().filter_map(|d| d.item));
+                    for item in arrived {
+                        pong |= matches!(item, Down::Pong(_));
+                        core.down(item);
+                    }
+                    if pong && comparisons > 0 {
+                        comparisons -= 1;
+                        items.push(compare_clocks());
+                    }
                 }
                 Ok(None) => return closed("its oflaunch has ended"),
                 Err(_) => return closed("its connection has ended; its oflaunch was killed, or the network is cut"),
@@ -230,8 +248,7 @@ async fn carry(
                 core.tick();
                 if beat.is_none_or(|beat| now - beat >= BEAT) {
                     beat = Some(now);
-                    let beat = pb::NodeBeat { sent_ns: now_ns(), ranks: Vec::new() };
-                    items.push(pb::Up { item: Some(Item::Beat(beat)) });
+                    items.push(compare_clocks());
                 }
             }
         }
