@@ -8,8 +8,9 @@ mod packets;
 mod read;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
@@ -104,7 +105,11 @@ struct Part {
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let output = Output::asked(matches)?;
     let asked: Vec<&PathBuf> = matches.get_many("files").into_iter().flatten().collect();
-    let files = asked.iter().map(|path| files_of(path)).collect::<Result<Vec<_>, _>>()?.concat();
+    let mut files = asked.iter().map(|path| files_of(path)).collect::<Result<Vec<_>, _>>()?.concat();
+    // Slices of a file that is named twice would be counted twice.
+    let same = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let mut seen = BTreeSet::new();
+    files.retain(|path| seen.insert(same(path)));
     let mut all = Overview::default();
     for file in &files {
         read::scan(file, &mut all.tracks, |slice| {
@@ -136,21 +141,27 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     }
 }
 
-/// The timelines in a folder, or a file itself.
+/// A file itself, or the timelines in a folder: the joined ones of each host, or those of single ranks if a job writes them now.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, Failed> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }
     let failed = |e: std::io::Error| Failed::new(format!("cannot read {}: {e}", path.display()));
-    let mut files = vec![];
+    let (mut joined, mut single) = (vec![], vec![]);
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        if file.extension().is_some_and(|e| e == "pftrace") {
-            files.push(file);
+        if file.extension().is_none_or(|e| e != "pftrace") {
+            continue;
         }
+        let written = file.metadata().and_then(|m| m.modified()).map_err(failed)?;
+        let of_rank = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with("rank-"));
+        if of_rank { single.push((written, file)) } else { joined.push((written, file)) }
     }
+    // Older ones of single ranks are left from a job that was killed.
+    let newest = |files: &[(SystemTime, PathBuf)]| files.iter().map(|(written, _)| *written).max();
+    let chosen = if newest(&single) > newest(&joined) { single } else { joined };
+    let mut files: Vec<PathBuf> = chosen.into_iter().map(|(_, file)| file).collect();
     files.sort();
-    // Timelines of single ranks are left from a job that was killed, or are of one that runs.
     if files.is_empty() {
         return Err(Failed::new(format!(
             "{} has no timeline\n  help: `oflaunch --trace {0} …` writes {0}/job.pftrace",

@@ -162,6 +162,32 @@ fn a_picture_has_the_slices_of_the_step_with_their_lines() {
 }
 
 #[test]
+fn a_folder_stands_for_the_files_of_its_last_job() {
+    let tmp = tempfile::tempdir().unwrap();
+    let write = |name: &str, minute: u64| {
+        let path = tmp.path().join(name);
+        fs::write(&path, two_ranks().bytes).unwrap();
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(60 * minute);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(at).unwrap();
+    };
+    let names = || {
+        let files = files_of(tmp.path()).unwrap();
+        files.iter().map(|f| f.file_name().unwrap().to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    };
+    write("rank-3.pftrace", 5);
+    write("rank-4.pftrace", 5);
+    assert_eq!(names(), "rank-3.pftrace rank-4.pftrace", "a job runs, or was killed");
+    write("job.pftrace", 6);
+    write("node-1.pftrace", 6);
+    assert_eq!(names(), "job.pftrace node-1.pftrace", "another one has ended");
+    write("rank-0.pftrace", 7);
+    assert_eq!(names(), "rank-0.pftrace rank-3.pftrace rank-4.pftrace", "the next one runs");
+    // A file counts once.
+    let svg = timeline(tmp.path(), "job.pftrace job.pftrace --step 5", "out.svg").unwrap();
+    assert_eq!(count(&svg, ">step 5<"), 2, "a step of each of two ranks: {svg}");
+}
+
+#[test]
 fn what_is_not_there_is_said() {
     let tmp = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(tmp.path().join(name), bytes).unwrap();
