@@ -9,7 +9,7 @@ use super::{Part, Steps, median_step, time};
 use crate::terminal::visible;
 
 /// Columns of a line.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 /// Steps that are named as the longest.
 const LONGEST: usize = 3;
 
@@ -125,10 +125,24 @@ pub fn draw(part: &Part, steps: &BTreeMap<usize, Steps>) -> String {
         out += &format!("{:<longest$} {}\n", head(&visible(name), longest), bar.text());
     }
     let whole = (part.window.1 - part.window.0) * part.ranks.len() as u64;
-    let classes = CLASSES.iter().zip(seen).filter(|(_, ns)| *ns > 0);
+    let classes = CLASSES.iter().zip(seen).filter(|(_, ns)| ns.saturating_mul(2000) > whole);
     let named = classes.map(|((c, name), ns)| format!("{c} {name} {}", percent(ns, whole)));
-    let named: Vec<String> = named.chain([format!("{REST} rest")]).collect();
-    out + &format!("{}\n", named.join(", "))
+    out + &listed(named.chain([format!("{REST} rest")]))
+}
+
+/// Texts with commas between them, in lines that fit.
+fn listed(texts: impl Iterator<Item = String>) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for text in texts {
+        let length = text.chars().count() + 2;
+        if used > 0 {
+            out += if used + length > COLUMNS { ",\n" } else { ", " };
+            used = if used + length > COLUMNS { 0 } else { used };
+        }
+        out += &text;
+        used += length;
+    }
+    out + "\n"
 }
 
 /// A line about all steps of a rank.
@@ -140,9 +154,9 @@ fn of_steps(steps: &Steps) -> String {
     by_length.sort_by_key(|s| std::cmp::Reverse(length(s)));
     let longest = by_length.iter().filter(|s| length(s) > typical + typical / 4).take(LONGEST);
     let longest: Vec<String> = longest.map(|s| format!("step {} {}", s.0, time(length(s)))).collect();
-    let longest = if longest.is_empty() { String::new() } else { format!("; the longest: {}", longest.join(", ")) };
+    let longest = if longest.is_empty() { String::new() } else { format!("the longest: {}\n", longest.join(", ")) };
     let count = if steps.len() == 1 { "1 step".to_string() } else { format!("{} steps", steps.len()) };
-    format!("{count}, {} at the median{longest}\n", time(typical))
+    format!("{count}, {} at the median\n{longest}", time(typical))
 }
 
 #[cfg(test)]
