@@ -127,15 +127,19 @@ fn read_list(text: &str) -> Option<Vec<usize>> {
 
 /// Returns cores as text: `0-3,8`.
 pub fn describe(cores: &[usize]) -> String {
+    runs(cores.iter().copied(), "-").join(",")
+}
+
+/// Returns ascending numbers as texts, those that follow each other as their first and last with `to` between: `0-3` and `8`.
+pub fn runs(numbers: impl IntoIterator<Item = usize>, to: &str) -> Vec<String> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &core in cores {
+    for n in numbers {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == core => *last = core,
-            _ => runs.push((core, core)),
+            Some((_, last)) if last.checked_add(1) == Some(n) => *last = n,
+            _ => runs.push((n, n)),
         }
     }
-    let text: Vec<String> = runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
-    text.join(",")
+    runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}{to}{b}") }).collect()
 }
 
 #[cfg(test)]

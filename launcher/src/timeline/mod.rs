@@ -17,6 +17,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 pub(crate) use packets::Packets;
 
 use crate::Failed;
+use crate::cores::runs;
 use crate::inspect::show;
 use crate::picture::Output;
 use crate::terminal::visible;
@@ -190,15 +191,7 @@ fn ranks<'a>(tracks: &Tracks, asked: Option<impl Iterator<Item = &'a usize>>) ->
 
 /// Numbers in ascending order as a text: `0 to 3, 8`.
 fn spans(numbers: impl Iterator<Item = usize>) -> String {
-    let mut parts: Vec<(usize, usize)> = vec![];
-    for n in numbers {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == n => *last = n,
-            _ => parts.push((n, n)),
-        }
-    }
-    let text = |(a, b): &(usize, usize)| if a == b { a.to_string() } else { format!("{a} to {b}") };
-    parts.iter().map(text).collect::<Vec<_>>().join(", ")
+    runs(numbers, " to ").join(", ")
 }
 
 /// The time to show, and what it is. Steps of a job that was started again count from its last start.
