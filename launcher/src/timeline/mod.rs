@@ -118,6 +118,8 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
             all.whole = Some((from.min(slice.begin), to.max(slice.end)));
             if slice.kind == Kind::Step
                 && let Some(number) = slice.name.strip_prefix("step ").and_then(|n| n.parse().ok())
+                // A range has an end.
+                && number < u64::MAX
             {
                 all.steps.entry(slice.rank).or_default().push((number, slice.begin, slice.end));
             }
@@ -208,7 +210,7 @@ fn window(
             ));
         }
         let (from, to) = all.whole.unwrap_or((0, 1));
-        let window = (from, to.max(from + 1));
+        let window = at_least_one(from, to);
         return Ok((format!("{} in all, without steps", time(window.1 - window.0)), window));
     };
     let (from, to) = asked.unwrap_or_else(|| {
@@ -227,12 +229,18 @@ fn window(
     }
     let what = if to - from == 1 { format!("step {from}") } else { format!("steps {from} to {}", to - 1) };
     match window {
-        Some((a, b)) => Ok((format!("{what}, {}", time(b - a)), (a, b.max(a + 1)))),
+        Some((a, b)) => Ok((format!("{what}, {}", time(b - a)), at_least_one(a, b))),
         None => Err(Failed::new(format!(
             "{what} is not in this timeline\n  help: it has {}",
             spans(first.iter().map(|(n, ..)| usize::try_from(*n).unwrap_or(usize::MAX)))
         ))),
     }
+}
+
+/// A window of at least a nanosecond.
+fn at_least_one(from: u64, to: u64) -> (u64, u64) {
+    let from = from.min(u64::MAX - 1);
+    (from, to.max(from + 1))
 }
 
 /// The number of the step of median length. The first one, which also makes what later ones find, is left out if there are others.

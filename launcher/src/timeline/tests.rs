@@ -259,6 +259,37 @@ fn any_bytes_are_drawn_or_refused() {
 }
 
 #[test]
+fn times_and_numbers_at_their_limits_are_drawn() {
+    let tmp = tempfile::tempdir().unwrap();
+    let last = u64::MAX;
+    let mut trace = Trace::new();
+    trace.rank(0, "rank 0 on a");
+    for _ in 0..3 {
+        trace.slice(0, 10, (0, last), "kernel", "matmul");
+        trace.slice(0, 10, (last, last), "kernel", "add");
+    }
+    fs::write(tmp.path().join("whole.pftrace"), &trace.bytes).unwrap();
+    for number in [last - 1, last] {
+        trace.slice(0, 11, (0, last), "step", &format!("step {number}"));
+    }
+    trace.slice(0, 11, (last, last), "step", "step 5");
+    fs::write(tmp.path().join("steps.pftrace"), &trace.bytes).unwrap();
+    for args in
+        ["whole.pftrace", "steps.pftrace", "steps.pftrace --step 5", "steps.pftrace --step 18446744073709551614"]
+    {
+        for out in ["out.svg", "out.png"] {
+            timeline(tmp.path(), args, out).unwrap();
+        }
+        let words = args
+            .split_whitespace()
+            .map(|a| if a.ends_with("e") { tmp.path().join(a).display().to_string() } else { a.into() });
+        let matches =
+            arguments(Command::new("timeline")).try_get_matches_from(["timeline".to_string()].into_iter().chain(words));
+        super::run(&matches.unwrap()).map_err(|e| e.message).unwrap();
+    }
+}
+
+#[test]
 fn a_step_that_two_starts_have_is_that_of_the_last() {
     let tmp = tempfile::tempdir().unwrap();
     let mut trace = Trace::new();

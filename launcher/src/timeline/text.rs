@@ -78,7 +78,7 @@ impl Bar {
         let of = |at: u64| ((at - from) as u128 * self.columns.len() as u128 / (to - from) as u128) as usize;
         for column in of(begin)..=of(end).min(self.columns.len() - 1) {
             let part = end.min(self.begin(column + 1)).saturating_sub(begin.max(self.begin(column)));
-            self.columns[column][class] += part;
+            self.columns[column][class] = self.columns[column][class].saturating_add(part);
         }
     }
 
@@ -86,7 +86,7 @@ impl Bar {
     fn text(&self) -> String {
         let character = |(i, sums): (usize, &[u64; CLASSES.len()])| {
             let whole = self.begin(i + 1) - self.begin(i);
-            let rest = whole.saturating_sub(sums.iter().sum());
+            let rest = sums.iter().fold(whole, |rest, ns| rest.saturating_sub(*ns));
             match sums.iter().enumerate().max_by_key(|(_, ns)| **ns) {
                 Some((class, ns)) if *ns > 0 && *ns >= rest => CLASSES[class].0,
                 _ => REST,
@@ -120,11 +120,11 @@ pub fn draw(part: &Part, steps: &BTreeMap<usize, Steps>) -> String {
             });
         }
         for sums in &bar.columns {
-            seen.iter_mut().zip(sums).for_each(|(all, ns)| *all += ns);
+            seen.iter_mut().zip(sums).for_each(|(all, ns)| *all = all.saturating_add(*ns));
         }
         out += &format!("{:<longest$} {}\n", head(&visible(name), longest), bar.text());
     }
-    let whole = (part.window.1 - part.window.0) * part.ranks.len() as u64;
+    let whole = (part.window.1 - part.window.0).saturating_mul(part.ranks.len() as u64);
     let classes = CLASSES.iter().zip(seen).filter(|(_, ns)| ns.saturating_mul(2000) > whole);
     let named = classes.map(|((c, name), ns)| format!("{c} {name} {}", percent(ns, whole)));
     out + &listed(named.chain([format!("{REST} rest")]))
@@ -152,7 +152,7 @@ fn of_steps(steps: &Steps) -> String {
     let typical = steps.iter().find(|(n, ..)| *n == median).map_or(0, length);
     let mut by_length: Vec<_> = steps.iter().collect();
     by_length.sort_by_key(|s| std::cmp::Reverse(length(s)));
-    let longest = by_length.iter().filter(|s| length(s) > typical + typical / 4).take(LONGEST);
+    let longest = by_length.iter().filter(|s| length(s) > typical.saturating_add(typical / 4)).take(LONGEST);
     let longest: Vec<String> = longest.map(|s| format!("step {} {}", s.0, time(length(s)))).collect();
     let longest = if longest.is_empty() { String::new() } else { format!("the longest: {}\n", longest.join(", ")) };
     let count = if steps.len() == 1 { "1 step".to_string() } else { format!("{} steps", steps.len()) };
