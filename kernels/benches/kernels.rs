@@ -115,23 +115,34 @@ fn main() {
     time("scatter_sum", wide, || gather::scatter_sum(&values, &ids, &table, 1, 0, width).expect("runs"));
     time("cumprod", wide, || scan::cumprod(&values, &whole, 1).expect("runs"));
     time("cummax", wide, || scan::cumulative_extreme(&values, &whole, &places, 1, false).expect("runs"));
-    let (image, filters) = (vec![0.5f32; 16 * 512 * 49], vec![0.25f32; 512 * 512 * 9]);
-    let mut result = vec![0f32; image.len()];
-    // SAFETY: as above.
-    let (image, filters, result) = unsafe {
-        (
-            View::from_slice(&image, &[16, 512, 7, 7]),
-            View::from_slice(&filters, &[512, 512, 3, 3]),
-            View::from_mut(&mut result, &[16, 512, 7, 7]),
-        )
-    };
-    let by_one = Sliding::new(&[1, 1], &[1, 1], &[1, 1], 1).expect("valid");
-    time("conv 3x3 512 channels, 7x7", image.len(), || {
-        conv::conv(&image, &filters, None, &by_one, &result).expect("runs");
-    });
-    time("conv_transpose of the same", image.len(), || {
-        conv::conv_transpose(&image, &filters, None, &by_one, &result).expect("runs");
-    });
+    // Images, filters, stride and groups; the padding keeps the size of an image where the stride is one.
+    for (image, filter, stride, groups) in [
+        (&[16, 64, 56, 56][..], &[64, 64, 3, 3][..], 1, 1),
+        (&[16, 512, 7, 7], &[512, 512, 3, 3], 1, 1),
+        (&[16, 64, 56, 56], &[64, 1, 3, 3], 1, 64),
+        (&[16, 128, 512], &[128, 128, 3], 1, 1),
+        (&[16, 32, 56, 56], &[64, 32, 4, 4], 2, 1),
+    ] {
+        let kept = image.len() - 2;
+        let padding = (filter[2] - 1) / 2;
+        let s = Sliding::new(&vec![stride; kept], &vec![padding as i64; kept], &vec![1; kept], groups).expect("valid");
+        let result: Vec<usize> = (0..image.len())
+            .map(|d| match d {
+                0 => image[0],
+                1 => filter[0],
+                _ => (image[d] + 2 * padding - filter[d]) / stride as usize + 1,
+            })
+            .collect();
+        let numbers = |dims: &[usize]| vec![0.5f32; dims.iter().product()];
+        let (mut x, mut w, mut y) = (numbers(image), numbers(filter), numbers(&result));
+        // SAFETY: as above.
+        let (x, w, y) =
+            unsafe { (View::from_mut(&mut x, image), View::from_mut(&mut w, filter), View::from_mut(&mut y, &result)) };
+        let name = format!("{filter:?} on {image:?}");
+        time(&format!("conv {name}"), y.len(), || conv::conv(&x, &w, None, &s, &y).expect("runs"));
+        time(&format!("conv_transpose {name}"), y.len(), || conv::conv_transpose(&y, &w, None, &s, &x).expect("runs"));
+        time(&format!("conv_weight {name}"), y.len(), || conv::conv_weight(&x, &y, &s, &w).expect("runs"));
+    }
     // SAFETY: these address the same elements.
     let (from, to) = unsafe {
         let dims = [32, 4, 128, 64];

@@ -11,6 +11,7 @@ import json  # noqa: E402
 import linecache  # noqa: E402
 import os  # noqa: E402
 import queue  # noqa: E402
+import select  # noqa: E402
 import signal  # noqa: E402
 import socket  # noqa: E402
 import threading  # noqa: E402
@@ -60,21 +61,42 @@ class _Session:
         self.cells: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._sending = threading.Lock()
         self._state = threading.Lock()
-        self._cell, self._cancelled = 0, 0
+        self._cell, self._cancelled, self._told = 0, 0, 0
         # Read by the handler of signals, which runs on the main thread between two of its steps.
-        self._in_cell = self._in_send = self._interrupted = False
+        self._in_cell = self._in_send = self._interrupted = self._due = False
         signal.signal(signal.SIGINT, self._on_interrupt)
         threading.Thread(target=self._read, daemon=True, name="session").start()
 
     def _on_interrupt(self, *_: object) -> None:
+        if self._due:
+            self._due, self._told = False, self._cell
+        elif self._told == self._cell:
+            # One more signal of an interrupt that was seen.
+            return
         if self._in_send:
             # Half a message would be read as the beginning of the next.
             self._interrupted = True
         elif self._in_cell:
             raise KeyboardInterrupt
 
+    def _signal(self, gone: bool = False) -> None:
+        """Signals the main thread until its handler has run, the cell has ended or a message has come. One signal is not enough: a call such
+        as ``time.sleep`` looks for signals and then waits, and one that comes in between does not end the wait."""
+        pause = 0.02
+        while True:
+            with self._state:
+                if not (self._due and self._in_cell):
+                    return
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            if gone:
+                time.sleep(pause)
+            elif select.select([self._connection], [], [], pause)[0]:
+                return
+            pause = min(2 * pause, 1.0)
+
     def _read(self) -> None:
         while True:
+            self._signal()
             try:
                 message = self._reader.wait()
             except OSError:
@@ -86,16 +108,18 @@ class _Session:
             with self._state:
                 # The session has gone: what runs for it ends.
                 self._cancelled = max(self._cancelled, sys.maxsize if number is None else number)
-                if self._in_cell and self._cell <= self._cancelled:
-                    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                self._due = self._in_cell and self._cell <= self._cancelled
             if message is None:
+                self._signal(gone=True)
                 self.cells.put(None)
                 return
 
     def begin(self, cell: int) -> None:
         """A cell begins, unless it was interrupted before."""
         with self._state:
-            self._cell, self._interrupted = cell, False
+            # Handlers of signals that were for the last cell run before this one begins.
+            signal.pthread_sigmask(signal.SIG_BLOCK, ())
+            self._cell, self._interrupted, self._due = cell, False, False
             if cell <= self._cancelled:
                 raise KeyboardInterrupt
             self._in_cell = True

@@ -91,6 +91,28 @@ def test_an_interrupt_ends_the_cell_and_not_the_ranks(ranks):
     assert [r.result for r in ranks.run("5")] == ["5", "5"]
 
 
+def test_an_interrupt_whose_first_signal_comes_too_early_is_not_lost(ranks):
+    # A signal between the look of `sleep` at signals and its wait ends nothing. Here the first one is not sent at all.
+    lossy = """
+import signal, time
+kill, signals = signal.pthread_kill, []
+def after_the_first(*a):
+    signals.append(a)
+    if len(signals) > 1:
+        kill(*a)
+signal.pthread_kill = after_the_first
+"""
+    ranks.run(lossy)
+    threading.Timer(0.2, ranks.interrupt).start()
+    with pytest.raises(_ranks.RanksError, match="KeyboardInterrupt"):
+        ranks.run("time.sleep(60)")
+    assert ranks.run("signal.pthread_kill = kill; len(signals)", ranks=0)[0].result in ("2", "3")
+    # A signal that the session did not ask for interrupts, too, and the last one is not raised twice.
+    with pytest.raises(_ranks.RanksError, match="KeyboardInterrupt"):
+        ranks.run("import os; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
+    assert [r.result for r in ranks.run("time.sleep(0.2); 6")] == ["6", "6"]
+
+
 def test_a_second_interrupt_ends_a_job_that_waits_in_a_collective():
     code = """
 import oflow, os, signal, threading

@@ -1,6 +1,6 @@
 //! The lines that a convolution is computed on.
 //!
-//! A channel of an image is copied once, with its padding, so that each tap of the kernel reads at a fixed distance from the
+//! A channel of an image is copied once, with its padding (that between two rows once), so that each tap of the kernel reads at a fixed distance from the
 //! result: result `q` is the sum over channels and taps of `weight * line[tap + q]`. The result is counted along the padded
 //! rows, so some places of a line mean nothing; they are computed and not stored. A stride cuts the image into phases, each of
 //! which is read with a stride of 1. The transposed convolution is the same sum, once for each phase of the result.
@@ -18,6 +18,8 @@ pub(super) struct Image {
     step: [usize; 3],
     low: [isize; 3],
     size: [usize; 3],
+    /// Zeros at the end of a row that are those at the beginning of the next one.
+    shared: usize,
 }
 
 /// Where a tap reads, and which one of the kernel it is.
@@ -73,7 +75,21 @@ fn triples(n: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
 impl Image {
     /// Elements of the copy of a channel.
     pub(super) fn plane(&self) -> usize {
-        product(&self.phases) * product(&self.dims)
+        product(&self.phases) * self.phase()
+    }
+    /// Elements of a phase of it.
+    fn phase(&self) -> usize {
+        self.dims[0] * self.pitch()[0] + self.shared
+    }
+    /// Rows share the zeros between them, as far as all phases have some on both sides and a row has more positions than results: fewer
+    /// places of a line mean nothing then.
+    fn sharing(mut self, results: usize) -> Image {
+        let zeros = (0..self.phases[2]).map(|phase| {
+            let (first, end) = self.inside(2, phase);
+            first.min(self.dims[2] - end)
+        });
+        self.shared = zeros.min().unwrap_or(0).min(self.dims[2] - results.min(self.dims[2]));
+        self
     }
     /// Returns the image if the number of elements in the copies of `channels` channels does not overflow.
     ///
@@ -88,15 +104,17 @@ impl Image {
     }
     /// Elements of a row and of a matrix.
     pub(super) fn pitch(&self) -> [usize; 2] {
-        [self.dims[1] * self.dims[2], self.dims[2]]
+        let row = self.dims[2] - self.shared;
+        [self.dims[1] * row, row]
     }
     /// True where the copy would be the image.
     pub(super) fn is_the_image(&self) -> bool {
         self.dims == self.size && self.phases == [1; 3] && self.step == [1; 3] && self.low == [0; 3]
     }
     fn at(&self, phase: [usize; 3], p: [usize; 3]) -> usize {
-        let phase = (phase[0] * self.phases[1] + phase[1]) * self.phases[2] + phase[2];
-        phase * product(&self.dims) + (p[0] * self.dims[1] + p[1]) * self.dims[2] + p[2]
+        let (phase, [matrix, row]) =
+            ((phase[0] * self.phases[1] + phase[1]) * self.phases[2] + phase[2], self.pitch());
+        phase * self.phase() + p[0] * matrix + p[1] * row + p[2]
     }
     /// The first position at or after `from` of dim `d` whose element is in the image, and the first after those.
     fn inside(&self, d: usize, phase: usize) -> (usize, usize) {
@@ -123,31 +141,30 @@ impl Image {
         }
         held
     }
-    /// Copies channel `channel` (counted over the batch) of a contiguous tensor.
+    /// Copies channel `channel` (counted over the batch) of a contiguous tensor to where there are zeros, or another channel.
     pub(super) fn copy<A: Acc>(&self, of: &View, channel: usize, to: &mut [A]) {
         let dtype = of.dtype();
         let base = of.ptr().wrapping_add(channel * product(&self.size) * dtype.size());
         for phase in triples(self.phases) {
             let inside: [(usize, usize); 3] = std::array::from_fn(|d| self.inside(d, phase[d]));
             let element = |d: usize, p: usize| (p * self.step[d] + phase[d]) as isize - self.low[d];
-            for a in 0..self.dims[0] {
-                for b in 0..self.dims[1] {
+            let (first, end) = inside[2];
+            if first >= end {
+                continue;
+            }
+            for a in inside[0].0..inside[0].1 {
+                for b in inside[1].0..inside[1].1 {
                     let at = self.at(phase, [a, b, 0]);
-                    let row = &mut to[at..at + self.dims[2]];
-                    let within = |d: usize, p: usize| (inside[d].0..inside[d].1).contains(&p);
-                    let (first, end) = inside[2];
-                    if !within(0, a) || !within(1, b) || first >= end {
-                        row.fill(A::ZERO);
-                        continue;
-                    }
-                    row[..first].fill(A::ZERO);
-                    row[end..].fill(A::ZERO);
+                    let row = &mut to[at + first..at + end];
                     let from = (element(0, a) * self.size[1] as isize + element(1, b)) * self.size[2] as isize
                         + element(2, first);
+                    let from = base.wrapping_offset(from * dtype.size() as isize);
                     // SAFETY: positions first..end of this row are elements of the channel, `step` apart.
                     unsafe {
-                        let from = base.wrapping_offset(from * dtype.size() as isize);
-                        load(dtype, from, self.step[2] as isize, &mut row[first..end]);
+                        match dtype == A::DTYPE && self.step[2] == 1 {
+                            true => from.cast::<A>().copy_to_nonoverlapping(row.as_mut_ptr(), row.len()),
+                            false => load(dtype, from, self.step[2] as isize, row),
+                        }
                     }
                 }
             }
@@ -207,7 +224,9 @@ impl LinePlan {
             step: s.stride,
             low: s.padding,
             size: sizes.image,
+            shared: 0,
         }
+        .sharing(sizes.result[2])
         .checked(sizes.channels)?;
         let taps = triples(sizes.kernel).enumerate().map(|(number, k)| {
             let along = |d: usize| k[d] * s.dilation[d];
@@ -246,7 +265,9 @@ impl LinePlan {
             step: [1; 3],
             low: std::array::from_fn(|d| -range[d].0),
             size: sizes.result,
+            shared: 0,
         }
+        .sharing(longest[2])
         .checked(sizes.filters)?;
         let part = |f: [usize; 3]| {
             let taps = triples(sizes.kernel).enumerate().filter_map(|(number, k)| {
@@ -263,7 +284,8 @@ impl LinePlan {
     }
 }
 
-/// Copies channels of an image, `first` counted over the batch, one plane after the other.
+/// Copies channels of an image, `first` counted over the batch, one plane after the other, into memory that held only zeros before or
+/// other channels of this plan.
 pub(super) fn copies<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels: usize, to: &mut [A]) {
     let plane = plan.image.plane();
     for c in 0..channels {

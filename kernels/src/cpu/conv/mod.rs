@@ -17,7 +17,7 @@ use crate::{KernelError, Result, View};
 use lines::{Image, LinePlan, Part};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use tile::{Block, COLUMNS, Dots, FILTERS, Isa, LANES, Outer, ROWS, Strip};
+use tile::{Block, COLUMNS, Dots, FILTERS, Isa, LANES, Outer, ROWS, Span, Strip, Target};
 
 /// Weights of blocks that stay in the second-level cache while the places of an image pass, in bytes.
 const PANELS: usize = 256 * 1024;
@@ -25,8 +25,13 @@ const PANELS: usize = 256 * 1024;
 const PLACES: usize = 512;
 /// Filters of a group that are too few for vectors of filters.
 const FEW: usize = 6;
-/// Bytes of copied images that one pass over the weights serves.
+/// Bytes of copied images that one pass over the weights serves, and where the weights stay in the first-level cache anyway.
 const IMAGES: usize = 512 * 1024;
+const IMAGES_OF_FEW: usize = 24 * 1024;
+/// Bytes of weights that are few.
+const FEW_WEIGHTS: usize = 8 * 1024;
+/// Numbers of the lines that are multiplied with all blocks before the next places.
+const LINES: usize = 16 * 1024;
 
 /// `out[n, f, j] = bias[f] + Σ weight[f, c, k] x[n, c, j * stride + k * dilation - padding]`, by groups; x is zero outside.
 ///
@@ -172,7 +177,12 @@ fn correlate<A: Acc>(
     let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
         .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, &plan.image, isa)).collect())
         .collect();
-    let images = if packed.iter().flatten().any(|p| p.along_rows.is_some()) { filters::IMAGES } else { IMAGES };
+    let any = |is: &dyn Fn(&Packed<A>) -> bool| packed.iter().flatten().any(is);
+    let images = match any(&|p| p.along_rows.is_some()) {
+        true => filters::IMAGES,
+        false if any(&|p| size_of_val(&p.weights[..]) > FEW_WEIGHTS) => IMAGES,
+        false => IMAGES_OF_FEW,
+    };
     let in_place = lines::in_place::<A>(plan, x.dtype());
     // Some images of a group share a pass over its weights. With few of these the places of each are spread over the threads.
     let bytes = (w.channels * plane * size_of::<A>()).max(1);
@@ -266,7 +276,9 @@ impl<A: Acc> Job<'_, A> {
             return self.along_rows(panel, each);
         }
         let line = self.part.line(self.plan.image.pitch());
-        let chunks = line.div_ceil(COLUMNS);
+        let channels = (self.packed.offsets.len() / self.part.taps.len().max(1)).max(1);
+        let columns = (LINES / channels / COLUMNS).max(1) * COLUMNS;
+        let chunks = line.div_ceil(columns);
         let mut blocks = self.packed.blocks.as_slice();
         while !blocks.is_empty() {
             // As many blocks as a cache holds, one at least.
@@ -279,8 +291,8 @@ impl<A: Acc> Job<'_, A> {
             let (now, later) = blocks.split_at(fitting.count().max(1));
             blocks = later;
             each(self.starts.len() * chunks, &|i| {
-                let q = i % chunks * COLUMNS;
-                self.columns(i / chunks, now, q, COLUMNS.min(line - q), line);
+                let q = i % chunks * columns;
+                self.columns(i / chunks, now, q, columns.min(line - q), line);
             });
         }
     }
@@ -312,25 +324,30 @@ impl<A: Acc> Job<'_, A> {
     /// # Safety
     /// As for [`Isa::strip`]: `n` places from `line + offset` on exist, rounded up to vectors.
     unsafe fn strips(&self, blocks: &[Block], offsets: &[usize], line: *const A, row: usize, q: usize, n: usize) {
-        let (dtype, pitch) = (self.out.dtype(), self.plan.image.pitch());
+        let (dtype, step) = (self.out.dtype(), self.plan.step[2]);
         let elements: usize = self.plan.result.iter().product();
+        let mut spans = vec![];
+        self.part.rows(self.plan, self.plan.image.pitch(), q, n, |at, element, n| {
+            spans.push(Span { first: at - q, n, element });
+        });
         for b in blocks {
+            let row = row + b.first;
             let mut bias = [A::ZERO; ROWS];
             bias[..b.rows].copy_from_slice(&self.bias[b.first..][..b.rows]);
             let weights = &self.packed.weights[b.at..][..b.rows * offsets.len()];
-            let mut put = |r: usize, first: usize, values: &[A]| {
-                let row = (row + b.first + r) * elements;
-                self.part.rows(self.plan, pitch, q + first, values.len(), |at, element, n| {
-                    let to = self.out.ptr().wrapping_add((row + element) * dtype.size());
-                    let values = &values[at - q - first..][..n];
-                    // SAFETY: elements of the contiguous output that only this place of this part writes.
-                    unsafe { store(dtype, to, self.plan.step[2] as isize, values) };
-                });
+            let mut convert = |r: usize, span: &Span, place: usize, values: &[A]| {
+                let element = span.element + place * step;
+                let to = self.out.ptr().wrapping_add(((row + r) * elements + element) * dtype.size());
+                // SAFETY: elements of the contiguous output that only this place of this part writes.
+                unsafe { store(dtype, to, step as isize, values) };
             };
+            let mut target = match dtype == A::DTYPE && step == 1 {
+                true => Target::Rows(self.out.ptr().cast::<A>().wrapping_add(row * elements), elements),
+                false => Target::Through(&mut convert),
+            };
+            let strip = Strip { rows: b.rows, weights, offsets, line, bias: &bias, places: n, spans: &spans };
             // SAFETY: the caller's promise.
-            unsafe {
-                self.isa.strip(&Strip { rows: b.rows, weights, offsets, line, bias: &bias, places: n }, &mut put)
-            };
+            unsafe { self.isa.strip(&strip, &mut target) };
         }
     }
 }

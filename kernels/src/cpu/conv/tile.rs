@@ -3,10 +3,11 @@
 use super::vector::{Plain, Vector};
 use crate::cpu::acc::Acc;
 use crate::vmath::Real;
+use std::ops::Range;
 
 /// Numbers of the longest vector.
 pub(super) const LANES: usize = 16;
-/// Places that are computed before the next rows: a multiple of all tiles.
+/// Places that are computed before the next rows at least: a multiple of all tiles.
 pub(super) const COLUMNS: usize = 192;
 /// Rows of the largest tile of any CPU.
 pub(super) const ROWS: usize = 8;
@@ -24,7 +25,15 @@ pub(super) struct Block {
     pub(super) at: usize,
 }
 
-/// Work on a block: weights and where each reads, relative to `line`; numbers added to each row; how many places.
+/// Places of a strip that lie side by side in a row of the result too: the first one, how many, and the first element.
+pub(super) struct Span {
+    pub(super) first: usize,
+    pub(super) n: usize,
+    pub(super) element: usize,
+}
+
+/// Work on a block: weights and where each reads, relative to `line`; numbers added to each row; how many places, and which of them mean
+/// something, in their order.
 pub(super) struct Strip<'a, A> {
     pub(super) rows: usize,
     pub(super) weights: &'a [A],
@@ -32,10 +41,17 @@ pub(super) struct Strip<'a, A> {
     pub(super) line: *const A,
     pub(super) bias: &'a [A; ROWS],
     pub(super) places: usize,
+    pub(super) spans: &'a [Span],
 }
 
-/// Takes `(row, first place, values)`.
-pub(super) type Store<'a, A> = &'a mut dyn FnMut(usize, usize, &[A]);
+/// Where a strip's results go.
+pub(super) enum Target<'a, A> {
+    /// Numbers as they are: element 0 of the first row, and from row to row. The elements of the spans exist in every row, and nobody else
+    /// touches them.
+    Rows(*mut A, usize),
+    /// All else: takes the row, the span, the first of its places and values.
+    Through(&'a mut dyn FnMut(usize, &Span, usize, &[A])),
+}
 
 /// The instructions that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +83,23 @@ impl Isa {
         if self == Isa::Avx512 { 8 } else { 4 }
     }
 
-    /// Computes a strip and hands it to `store`, a tile at a time.
+    /// Computes a strip and hands it to the target, a tile at a time.
     ///
     /// # Safety
     /// This CPU has the instructions. From `line + offsets[k]` on `places` elements exist, rounded up to [`LANES`]; there are `rows`
-    /// weights for each offset, and `rows` is 8, where [`Isa::rows`] is that, or 4, 2 or 1.
-    pub(super) unsafe fn strip<A: Acc>(self, strip: &Strip<'_, A>, store: Store<'_, A>) {
+    /// weights for each offset, and `rows` is 8, where [`Isa::rows`] is that, or 4, 2 or 1. The target has the elements of the spans.
+    pub(super) unsafe fn strip<A: Acc>(self, strip: &Strip<'_, A>, target: &mut Target<'_, A>) {
         // SAFETY (all): the caller's promise. The casts change nothing: the types are the same.
         unsafe {
             #[cfg(target_arch = "x86_64")]
             match (self, size_of::<A>()) {
-                (Isa::Avx512, 4) => return avx512_f32(cast(strip), cast_store(store)),
-                (Isa::Avx512, _) => return avx512_f64(cast(strip), cast_store(store)),
-                (Isa::Avx2, 4) => return avx2_f32(cast(strip), cast_store(store)),
-                (Isa::Avx2, _) => return avx2_f64(cast(strip), cast_store(store)),
+                (Isa::Avx512, 4) => return avx512_f32(cast(strip), cast_target(target)),
+                (Isa::Avx512, _) => return avx512_f64(cast(strip), cast_target(target)),
+                (Isa::Avx2, 4) => return avx2_f32(cast(strip), cast_target(target)),
+                (Isa::Avx2, _) => return avx2_f64(cast(strip), cast_target(target)),
                 _ => {}
             }
-            by_rows::<Plain<A>>(strip, store);
+            by_rows::<Plain<A>>(strip, target);
         }
     }
 
@@ -161,10 +177,10 @@ mod casts {
         unsafe { &*std::ptr::from_ref(strip).cast() }
     }
     /// As [`cast`].
-    pub(super) unsafe fn cast_store<'a, A: Acc, B: Acc>(store: Store<'a, A>) -> Store<'a, B> {
+    pub(super) unsafe fn cast_target<'a, 'b, A: Acc, B: Acc>(target: &'b mut Target<'a, A>) -> &'b mut Target<'a, B> {
         assert_eq!(A::DTYPE, B::DTYPE);
         // SAFETY: as above.
-        unsafe { std::mem::transmute(store) }
+        unsafe { &mut *std::ptr::from_mut(target).cast() }
     }
     /// As [`cast`].
     pub(super) unsafe fn cast_sums<A: Acc, B: Acc>(sums: &mut [A]) -> &mut [B] {
@@ -197,10 +213,10 @@ mod casts {
             #[target_feature(enable = $features)]
             pub(super) unsafe fn $strip(
                 strip: &Strip<'_, <$register as Vector>::Item>,
-                store: Store<'_, <$register as Vector>::Item>,
+                target: &mut Target<'_, <$register as Vector>::Item>,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { by_rows::<$register>(strip, store) }
+                unsafe { by_rows::<$register>(strip, target) }
             }
             /// # Safety
             /// As [`Isa::outer`].
@@ -236,53 +252,84 @@ mod casts {
 use casts::*;
 
 #[inline(always)]
-unsafe fn by_rows<V: Vector>(strip: &Strip<'_, V::Item>, store: Store<'_, V::Item>) {
+unsafe fn by_rows<V: Vector>(strip: &Strip<'_, V::Item>, target: &mut Target<'_, V::Item>) {
     // SAFETY (all): the caller's promise. No tile has more sums than the CPU has registers.
     unsafe {
         match strip.rows {
-            8 => tiles::<V, 8, 3>(strip, store),
-            4 => tiles::<V, 4, 3>(strip, store),
-            2 => tiles::<V, 2, 6>(strip, store),
-            _ => tiles::<V, 1, 6>(strip, store),
+            8 => tiles::<V, 8, 3>(strip, target),
+            4 => tiles::<V, 4, 3>(strip, target),
+            2 => tiles::<V, 2, 6>(strip, target),
+            _ => tiles::<V, 1, 6>(strip, target),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn tiles<V: Vector, const R: usize, const S: usize>(strip: &Strip<'_, V::Item>, store: Store<'_, V::Item>) {
-    let (mut q, n) = (0, strip.places);
-    let mut row = [V::Item::ZERO; WIDEST];
+unsafe fn tiles<V: Vector, const R: usize, const S: usize>(
+    strip: &Strip<'_, V::Item>,
+    target: &mut Target<'_, V::Item>,
+) {
+    let (mut q, n, mut spans) = (0, strip.places, strip.spans);
     while q < n {
         // What is left of a strip is computed by vectors.
         let fit = (n - q) / V::LEN;
         let vectors = if fit >= S { S } else { fit.clamp(1, 2) };
-        let width = (vectors * V::LEN).min(n - q);
-        // SAFETY: the elements of whole vectors exist; a row takes the widest tile.
+        let end = q + (vectors * V::LEN).min(n - q);
+        while let Some((span, rest)) = spans.split_first().filter(|(span, _)| span.first + span.n <= q) {
+            debug_assert!(span.n > 0);
+            spans = rest;
+        }
+        let here = &spans[..spans.iter().take_while(|span| span.first < end).count()];
+        // SAFETY: the elements of whole vectors exist.
         unsafe {
             match vectors {
-                1 => hand_over(&sums::<V, R, 1>(strip, q), q, &mut row[..], width, store),
-                2 => hand_over(&sums::<V, R, 2>(strip, q), q, &mut row[..], width, store),
-                _ => hand_over(&sums::<V, R, S>(strip, q), q, &mut row[..], width, store),
+                1 => put(&sums::<V, R, 1>(strip, q), q..end, here, target),
+                2 => put(&sums::<V, R, 2>(strip, q), q..end, here, target),
+                _ => put(&sums::<V, R, S>(strip, q), q..end, here, target),
             }
         }
-        q += width;
+        q = end;
     }
 }
 
+/// Writes the places of a tile that are in spans.
+///
 /// # Safety
-/// A row takes a tile's.
+/// As [`Isa::strip`].
 #[inline(always)]
-unsafe fn hand_over<V: Vector, const R: usize, const S: usize>(
+unsafe fn put<V: Vector, const R: usize, const S: usize>(
     sums: &[[V; S]; R],
-    q: usize,
-    row: &mut [V::Item],
-    width: usize,
-    store: Store<'_, V::Item>,
+    tile: Range<usize>,
+    spans: &[Span],
+    target: &mut Target<'_, V::Item>,
 ) {
-    for (r, sums) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { sums.iter().enumerate().for_each(|(s, v)| v.store(row.as_mut_ptr().add(s * V::LEN))) };
-        store(r, q, &row[..width]);
+    for span in spans {
+        // Of the tile's places those of the span.
+        let (start, end) = (span.first.max(tile.start) - tile.start, (span.first + span.n).min(tile.end) - tile.start);
+        match target {
+            Target::Rows(first, row) => {
+                // The element of the tile's first place, which may lie in front of the result.
+                let to = first.wrapping_add(span.element).wrapping_offset(tile.start as isize - span.first as isize);
+                for (r, sums) in sums.iter().enumerate() {
+                    for (s, v) in sums.iter().enumerate() {
+                        let lanes = start.max(s * V::LEN)..end.min((s + 1) * V::LEN);
+                        if lanes.start < lanes.end {
+                            let lanes = lanes.start - s * V::LEN..lanes.end - s * V::LEN;
+                            // SAFETY: elements of the span in row `r`, by the caller's promise.
+                            unsafe { v.store_lanes(to.wrapping_add(r * *row + s * V::LEN), lanes) };
+                        }
+                    }
+                }
+            }
+            Target::Through(store) => {
+                for (r, sums) in sums.iter().enumerate() {
+                    let mut row = [V::Item::ZERO; WIDEST];
+                    // SAFETY: a row takes the widest tile.
+                    unsafe { sums.iter().enumerate().for_each(|(s, v)| v.store(row.as_mut_ptr().add(s * V::LEN))) };
+                    store(r, span, tile.start + start - span.first, &row[start..end]);
+                }
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::tile::LANES;
 use crate::cpu::acc::Acc;
 use crate::vmath::Real;
+use std::ops::Range;
 
 /// A vector of numbers.
 ///
@@ -29,6 +30,20 @@ pub(super) trait Vector: Copy {
     }
     /// Writes `LEN` numbers.
     unsafe fn store(self, to: *mut Self::Item);
+    /// Writes the numbers of some lanes, at least one, to where a whole vector would have them.
+    #[inline(always)]
+    unsafe fn store_lanes(self, to: *mut Self::Item, lanes: Range<usize>) {
+        let mut numbers = [Self::Item::ZERO; LANES];
+        // SAFETY: the caller's promise; no vector is longer.
+        unsafe {
+            if lanes.len() == Self::LEN {
+                return self.store(to);
+            }
+            self.store(numbers.as_mut_ptr());
+            let from = numbers.as_ptr().add(lanes.start);
+            std::ptr::copy_nonoverlapping(from, to.wrapping_add(lanes.start), lanes.len());
+        }
+    }
     /// `self + a * b`.
     unsafe fn add_product(self, a: Self, b: Self) -> Self;
 }
@@ -64,10 +79,11 @@ impl<A: Acc> Vector for Plain<A> {
 pub(super) mod x86 {
     use super::Vector;
     use std::arch::x86_64::*;
+    use std::ops::Range;
 
     macro_rules! vector {
         ($register:ty, $item:ty, $len:literal, $set:ident, $load:ident, $store:ident, $fma:ident
-            $(, $first:ident $mask:ty)?) => {
+            $(, $first:ident $some:ident $mask:ty)?) => {
             impl Vector for $register {
                 type Item = $item;
                 const LEN: usize = $len;
@@ -87,6 +103,16 @@ pub(super) mod x86 {
                         // SAFETY: as above; what is masked is not read.
                         unsafe { $first(((1u32 << n) - 1) as $mask, from) }
                     }
+                    #[inline(always)]
+                    unsafe fn store_lanes(self, to: *mut $item, lanes: Range<usize>) {
+                        // SAFETY: as above; what is masked is not written.
+                        unsafe {
+                            match lanes.len() {
+                                $len => self.store(to),
+                                _ => $some(to, ((1u32 << lanes.end) - (1 << lanes.start)) as $mask, self),
+                            }
+                        }
+                    }
                 )?
                 #[inline(always)]
                 unsafe fn store(self, to: *mut $item) {
@@ -102,8 +128,8 @@ pub(super) mod x86 {
         };
     }
 
-    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_maskz_loadu_ps u16);
-    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_maskz_loadu_pd u8);
+    vector!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_maskz_loadu_ps _mm512_mask_storeu_ps u16);
+    vector!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_maskz_loadu_pd _mm512_mask_storeu_pd u8);
     vector!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
     vector!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
 }
