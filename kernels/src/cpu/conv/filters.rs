@@ -1,17 +1,19 @@
 //! Convolutions of small images. Lines of places have gaps where rows end, and a line of a small image is short: then vectors run along
 //! the rows of the result (its channels), and each place that counts is multiplied with one vector of weights after the other. Taps that
-//! fall on the zeros around the image are left out.
+//! fall on the zeros around the image are left out. The channels of a place lie side by side.
 
 use super::lines::Part;
 use super::tile::{FILTERS, LANES, Outer};
-use super::{Each, Job, PANELS};
+use super::{Each, Job};
 use crate::cpu::acc::{Acc, store};
 use std::ops::Range;
 
 /// Bytes of copied images that one pass over the weights serves: only the channels of a panel need to stay in a cache.
-pub(super) const IMAGES: usize = 1024 * 1024;
+pub(super) const IMAGES: usize = 2560 * 1024;
+/// Bytes of weights that stay in the second-level cache beside the images and the sums.
+const PANEL: usize = 160 * 1024;
 /// Places whose sums stay in the second-level cache.
-const PLACES: usize = 768;
+const PLACES: usize = 800;
 
 /// True where more than an eighth of what vectors along a line would compute means nothing, and rows fill vectors.
 pub(super) fn worthwhile(rows: usize, part: &Part, pitch: [usize; 2]) -> bool {
@@ -22,7 +24,7 @@ pub(super) fn worthwhile(rows: usize, part: &Part, pitch: [usize; 2]) -> bool {
 /// Channels of which the weights stay in the second-level cache beside the images: an odd number, so that neighbouring taps do not
 /// share cache sets.
 pub(super) fn panel<A>(taps: usize) -> usize {
-    (PANELS / (FILTERS * taps.max(1) * size_of::<A>())).max(LANES) | 1
+    (PANEL / (FILTERS * taps.max(1) * size_of::<A>())).max(LANES) | 1
 }
 
 /// Neighbouring places and neighbouring elements of the result: the first place, the image, its element, how many.
@@ -61,12 +63,25 @@ impl Chunk {
         }
         Chunk { first, order, lines: sorted.iter().map(|i| places[*i].1).collect(), classes }
     }
+
+    /// The parts of the order that read by a tap; neighbours are one.
+    fn reading(&self, tap: usize) -> Vec<Range<usize>> {
+        let mut all: Vec<Range<usize>> = vec![];
+        for (_, range) in self.classes.iter().filter(|(taps, _)| tap >= 64 || taps >> tap & 1 == 1) {
+            match all.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => all.push(range.clone()),
+            }
+        }
+        all
+    }
 }
 
 impl<A: Acc> Job<'_, A> {
     /// Computes everything; `each(n, run)` calls `run` for `0..n`.
     pub(super) fn along_rows(&self, panel: usize, each: &dyn Fn(usize, Each<'_>)) {
         let (pitch, step) = (self.plan.image.pitch(), self.plan.step[2]);
+        let channels = self.packed.offsets.len() / self.part.taps.len().max(1);
         let held = self.plan.image.elements();
         let taps = |at: usize| {
             let bits = self.part.taps.iter().enumerate().take(64);
@@ -80,12 +95,13 @@ impl<A: Acc> Job<'_, A> {
                     Some(last) if last.image == image && last.element + last.n * step == element => last.n += n,
                     _ => runs.push(Run { place: places.len(), image, element, n }),
                 }
-                let address = |at: usize| (*start as *const A).wrapping_add(at) as usize;
+                let address = |at: usize| (*start as *const A).wrapping_add(at * channels) as usize;
                 places.extend((at..at + n).map(|at| (if all { u64::MAX } else { taps(at) }, address(at))));
             });
         }
+        let together = places.len().div_ceil(places.len().div_ceil(PLACES).max(1)).max(1);
         let chunks: Vec<Chunk> =
-            places.chunks(PLACES).enumerate().map(|(i, places)| Chunk::new(i * PLACES, places)).collect();
+            places.chunks(together).enumerate().map(|(i, places)| Chunk::new(i * together, places)).collect();
         each(self.packed.blocks.len() * chunks.len(), &|task| {
             self.block(panel, task / chunks.len(), &chunks[task % chunks.len()], &runs);
         });
@@ -93,7 +109,7 @@ impl<A: Acc> Job<'_, A> {
 
     /// Some rows of the result at some places; panels have so many channels.
     fn block(&self, panel: usize, block: usize, chunk: &Chunk, runs: &[Run]) {
-        let (b, taps, plane) = (&self.packed.blocks[block], &self.part.taps, self.plan.image.plane());
+        let (b, taps) = (&self.packed.blocks[block], &self.part.taps);
         let mut bias = vec![A::ZERO; b.width];
         bias[..b.rows].copy_from_slice(&self.bias[b.first..][..b.rows]);
         let mut sums = bias.repeat(chunk.order.len());
@@ -103,10 +119,9 @@ impl<A: Acc> Job<'_, A> {
             let count = panel.min(channels - first);
             for (t, tap) in taps.iter().enumerate() {
                 let columns = self.packed.weights[b.at + (first * taps.len() + t * count) * b.width..].as_ptr();
-                let runs = [(first * plane + tap.at, count)];
-                for (_, range) in chunk.classes.iter().filter(|(taps, _)| t >= 64 || taps >> t & 1 == 1) {
-                    let lines = &lines[range.clone()];
-                    let outer = Outer { lines, runs: &runs, step: plane, columns, width: b.width };
+                let runs = [(tap.at * channels + first, count)];
+                for range in chunk.reading(t) {
+                    let outer = Outer { lines: &lines[range.clone()], runs: &runs, step: 1, columns, width: b.width };
                     // SAFETY: a place reads each of its taps in every channel, and the columns have a row for each of these.
                     unsafe { self.isa.outer(&outer, &mut sums[range.start * b.width..range.end * b.width]) };
                 }

@@ -5,6 +5,7 @@
 //! rows, so some places of a line mean nothing; they are computed and not stored. A stride cuts the image into phases, each of
 //! which is read with a stride of 1. The transposed convolution is the same sum, once for each phase of the result.
 
+use super::turned::turn;
 use crate::conv::{Sizes, Sliding};
 use crate::cpu::acc::{Acc, load};
 use crate::{DType, KernelError, Result, View};
@@ -112,8 +113,7 @@ impl Image {
         self.dims == self.size && self.phases == [1; 3] && self.step == [1; 3] && self.low == [0; 3]
     }
     fn at(&self, phase: [usize; 3], p: [usize; 3]) -> usize {
-        let (phase, [matrix, row]) =
-            ((phase[0] * self.phases[1] + phase[1]) * self.phases[2] + phase[2], self.pitch());
+        let (phase, [matrix, row]) = ((phase[0] * self.phases[1] + phase[1]) * self.phases[2] + phase[2], self.pitch());
         phase * self.phase() + p[0] * matrix + p[1] * row + p[2]
     }
     /// The first position at or after `from` of dim `d` whose element is in the image, and the first after those.
@@ -290,6 +290,20 @@ pub(super) fn copies<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels:
     let plane = plan.image.plane();
     for c in 0..channels {
         plan.image.copy(of, first + c, &mut to[c * plane..(c + 1) * plane]);
+    }
+}
+
+/// As [`copies`], with the channels of each position side by side.
+pub(super) fn copies_by_place<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels: usize, to: &mut [A]) {
+    const TOGETHER: usize = 16;
+    let plane = plan.image.plane();
+    assert!(to.len() >= channels * plane);
+    let mut some = vec![A::ZERO; plane * TOGETHER.min(channels)];
+    for c in (0..channels).step_by(TOGETHER) {
+        let count = TOGETHER.min(channels - c);
+        copies(plan, of, first + c, count, &mut some);
+        // SAFETY: `count` planes, and as many columns of `plane` rows of channels (asserted).
+        unsafe { turn::<A>(some.as_ptr(), plane, to.as_mut_ptr().add(c), channels, [count, plane]) };
     }
 }
 

@@ -8,6 +8,7 @@ mod edges;
 mod filters;
 mod lines;
 mod tile;
+mod turned;
 mod vector;
 
 use super::acc::{Acc, load, read, store, with_acc};
@@ -30,6 +31,8 @@ const IMAGES: usize = 512 * 1024;
 const IMAGES_OF_FEW: usize = 24 * 1024;
 /// Bytes of weights that are few.
 const FEW_WEIGHTS: usize = 8 * 1024;
+/// Channels whose weights are packed together.
+const CHANNELS: usize = 8;
 /// Numbers of the lines that are multiplied with all blocks before the next places.
 const LINES: usize = 16 * 1024;
 
@@ -112,9 +115,9 @@ struct Packed<A> {
 }
 
 impl<A: Acc> Packed<A> {
-    fn new(w: &Weights, weight: &View, group: usize, part: &Part, image: &Image, isa: Isa) -> Packed<A> {
-        let (depth, plane) = (w.channels * part.taps.len(), image.plane());
-        let along_rows = filters::worthwhile(w.rows, part, image.pitch()).then(|| filters::panel::<A>(part.taps.len()));
+    fn new(w: &Weights, weight: &View, group: usize, part: &Part, image: &Image, how: (Isa, bool)) -> Packed<A> {
+        let (depth, plane, isa) = (w.channels * part.taps.len(), image.plane(), how.0);
+        let along_rows = how.1.then(|| filters::panel::<A>(part.taps.len()));
         let offsets = (0..w.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
         let (mut blocks, mut first, mut at) = (vec![], 0, 0);
         while first < w.rows {
@@ -132,21 +135,27 @@ impl<A: Acc> Packed<A> {
         }
         let mut weights = vec![A::ZERO; at];
         let (count, mut buffer) = (w.row.min(w.channel), vec![]);
+        // Few channels at a time, so that what is written for them fits the first-level cache. Those of a row lie side by side, or the
+        // rows of a channel do.
+        let run = if w.channel == count { CHANNELS } else { 1 };
         for b in &blocks {
-            // Channel by channel, so that what is written for one fits the first-level cache.
-            for c in 0..w.channels {
-                let (channel, tap) = match along_rows {
-                    Some(panel) => {
-                        (c % panel + c / panel * panel * part.taps.len(), panel.min(w.channels - c / panel * panel))
-                    }
-                    None => (c * part.taps.len(), 1),
-                };
+            for first in (0..w.channels).step_by(run) {
+                let channels = run.min(w.channels - first);
                 for r in 0..b.rows {
-                    let from = group * w.group + (b.first + r) * w.row + c * w.channel;
-                    // SAFETY: the taps of one row and channel lie side by side in the contiguous weight.
-                    let taps = unsafe { read(weight, from, count, &mut buffer) };
-                    for (t, at) in part.taps.iter().enumerate() {
-                        weights[b.at + (channel + t * tap) * b.width + r] = taps[at.number];
+                    let from = group * w.group + (b.first + r) * w.row + first * w.channel;
+                    // SAFETY: the taps of one row and some channels lie side by side in the contiguous weight.
+                    let numbers = unsafe { read(weight, from, count * channels, &mut buffer) };
+                    for (c, taps) in (first..).zip(numbers.chunks_exact(count.max(1))) {
+                        let (channel, tap) = match along_rows {
+                            Some(panel) => {
+                                let start = c / panel * panel;
+                                (c - start + start * part.taps.len(), panel.min(w.channels - start))
+                            }
+                            None => (c * part.taps.len(), 1),
+                        };
+                        for (t, at) in part.taps.iter().enumerate() {
+                            weights[b.at + (channel + t * tap) * b.width + r] = taps[at.number];
+                        }
                     }
                 }
             }
@@ -174,20 +183,25 @@ fn correlate<A: Acc>(
         unsafe { load(bias.dtype(), bias.ptr(), bias.strides()[0], &mut offsets) };
     }
     let (plane, isa) = (plan.image.plane(), Isa::here());
+    let along_rows = plan.parts.iter().all(|part| filters::worthwhile(w.rows, part, plan.image.pitch()));
     let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
-        .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, &plan.image, isa)).collect())
+        .map(|g| {
+            plan.parts.iter().map(|part| Packed::new(w, weight, g, part, &plan.image, (isa, along_rows))).collect()
+        })
         .collect();
-    let any = |is: &dyn Fn(&Packed<A>) -> bool| packed.iter().flatten().any(is);
-    let images = match any(&|p| p.along_rows.is_some()) {
+    let many = packed.iter().flatten().any(|p| size_of_val(&p.weights[..]) > FEW_WEIGHTS);
+    let images = match along_rows {
         true => filters::IMAGES,
-        false if any(&|p| size_of_val(&p.weights[..]) > FEW_WEIGHTS) => IMAGES,
+        false if many => IMAGES,
         false => IMAGES_OF_FEW,
     };
-    let in_place = lines::in_place::<A>(plan, x.dtype());
+    let in_place = !along_rows && lines::in_place::<A>(plan, x.dtype());
     // Some images of a group share a pass over its weights. With few of these the places of each are spread over the threads.
     let bytes = (w.channels * plane * size_of::<A>()).max(1);
     let together = (images / bytes).min(sizes.batch / threads()).max(1);
-    let chunks = sizes.batch.div_ceil(together);
+    // Of equal size, as far as that goes.
+    let together = sizes.batch.div_ceil(sizes.batch.div_ceil(together).max(1));
+    let chunks = sizes.batch.div_ceil(together.max(1));
     let within = chunks * sizes.groups < threads();
     let refused = AtomicBool::new(false);
     let images = |task: usize, buffer: &mut Vec<A>| {
@@ -200,7 +214,11 @@ fn correlate<A: Acc>(
                 return refused.store(true, Relaxed);
             }
             for (i, number) in numbers.iter().enumerate() {
-                lines::copies(plan, x, number * w.channels, w.channels, &mut buffer[i * size..]);
+                let (first, to) = (number * w.channels, &mut buffer[i * size..]);
+                match along_rows {
+                    true => lines::copies_by_place(plan, x, first, w.channels, to),
+                    false => lines::copies(plan, x, first, w.channels, to),
+                }
             }
         }
         let starts: Vec<usize> = (0..numbers.len())
@@ -422,7 +440,7 @@ impl Gradient<'_> {
             for (p, columns) in columns.iter_mut().enumerate() {
                 let first = p * FILTERS;
                 let filters = (sizes.filters - first).min(FILTERS);
-                turned(self.dy, (image * sizes.filters + first) * places, filters, places, width(p), columns);
+                turned::turned(self.dy, (image * sizes.filters + first) * places, filters, places, width(p), columns);
             }
             let (start, columns) = (images.as_ptr() as usize, &columns);
             let mut tasks: Vec<Task<'_, A>> = vec![];
@@ -534,24 +552,3 @@ impl Gradient<'_> {
 
 /// A panel, the first line, the sums from there on.
 type Task<'a, A> = Mutex<(usize, usize, &'a mut [A])>;
-
-/// Rows of `n` elements, from element `first` on, as columns of a matrix with `width` columns.
-fn turned<A: Acc>(of: &View, first: usize, rows: usize, n: usize, width: usize, to: &mut [A]) {
-    const SIDE: usize = 16;
-    let dtype = of.dtype();
-    let mut part = [[A::ZERO; SIDE]; SIDE];
-    for q in (0..n).step_by(SIDE) {
-        let length = SIDE.min(n - q);
-        for r in (0..rows).step_by(SIDE) {
-            let count = SIDE.min(rows - r);
-            for (i, part) in part[..count].iter_mut().enumerate() {
-                let from = of.ptr().wrapping_add((first + (r + i) * n + q) * dtype.size());
-                // SAFETY: elements of a row of the contiguous tensor.
-                unsafe { load(dtype, from, 1, &mut part[..length]) };
-            }
-            for (l, to) in to[q * width..].chunks_mut(width).take(length).enumerate() {
-                to[r..r + count].iter_mut().zip(&part).for_each(|(to, row)| *to = row[l]);
-            }
-        }
-    }
-}

@@ -44,13 +44,16 @@ pub(super) struct Strip<'a, A> {
     pub(super) spans: &'a [Span],
 }
 
+/// Takes the row, the span, the first of its places and values.
+type Take<'a, A> = &'a mut dyn FnMut(usize, &Span, usize, &[A]);
+
 /// Where a strip's results go.
 pub(super) enum Target<'a, A> {
     /// Numbers as they are: element 0 of the first row, and from row to row. The elements of the spans exist in every row, and nobody else
     /// touches them.
     Rows(*mut A, usize),
-    /// All else: takes the row, the span, the first of its places and values.
-    Through(&'a mut dyn FnMut(usize, &Span, usize, &[A])),
+    /// All else.
+    Through(Take<'a, A>),
 }
 
 /// The instructions that are used.
