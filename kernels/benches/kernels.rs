@@ -3,7 +3,7 @@
 
 use oflow_kernels::conv::Sliding;
 use oflow_kernels::cpu::elementwise::Program;
-use oflow_kernels::cpu::{accumulate, conv, copy, gather, random, reduce, scan};
+use oflow_kernels::cpu::{accumulate, conv, copy, embedding, gather, random, reduce, scan};
 use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, ReduceOp, ShardBox, View};
 
@@ -98,7 +98,8 @@ fn main() {
     });
     let (wide, width) = (4 * side * side, 64);
     let values: Vec<f32> = (0..wide).map(|i| 0.9 + ((i * 37) % 61) as f32 / 300.0).collect();
-    let ids: Vec<i64> = (0..wide as i64).map(|i| (i * 7919 + i / 13) % width as i64).collect();
+    let ids: Vec<i64> =
+        (0..wide as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as i64 % width as i64).collect();
     let (mut table, mut whole, mut places) = (vec![0f32; 4 * side * width], vec![0f32; wide], vec![0i64; wide]);
     // SAFETY: as above.
     let (values, ids, table, whole, places) = unsafe {
@@ -111,8 +112,20 @@ fn main() {
         )
     };
     time("gather", wide, || gather::gather(&table, &ids, &whole, 1, 0, width).expect("runs"));
+    let reversed: Vec<i64> = (0..side as i64).rev().collect();
+    // SAFETY: as above; all rows are the one.
+    let reversed = unsafe {
+        View::from_slice(&reversed, &[side]).restride(0, [4 * side, side].as_slice().into(), [0, 1].as_slice().into())
+    };
+    time("gather reversed", wide, || gather::gather(&values, &reversed, &whole, 1, 0, side).expect("runs"));
+    time("gather_last", wide, || gather::gather_last(&table, &ids, &whole, 1, 0, width).expect("runs"));
     time("scatter", wide, || gather::scatter(&table, &ids, &values, &table, 1, 0, width).expect("runs"));
     time("scatter_sum", wide, || gather::scatter_sum(&values, &ids, &table, 1, 0, width).expect("runs"));
+    let turns: Vec<i64> = (0..4 * side as i64).map(|i| i * 7 % width as i64).collect();
+    let mut few = vec![0f32; width * side];
+    // SAFETY: as above.
+    let (turns, few) = unsafe { (View::from_slice(&turns, &[4 * side]), View::from_mut(&mut few, &[width, side])) };
+    time("embedding_grad", wide, || embedding::embedding_grad(&values, &turns, &few, 0, width).expect("runs"));
     time("cumprod", wide, || scan::cumprod(&values, &whole, 1).expect("runs"));
     time("cummax", wide, || scan::cumulative_extreme(&values, &whole, &places, 1, false).expect("runs"));
     // Images, filters, stride and groups; the padding keeps the size of an image where the stride is one.

@@ -204,16 +204,24 @@ unsafe fn sums<T: Lane, A: Copy>(
         if first > 0 {
             sums.fill(zero);
         }
-        for row in rows {
-            let row = row.cast::<T>().wrapping_offset(first as isize * steps[0]);
-            if steps[0] == 1 {
-                // SAFETY (all): by the contract of this function.
-                let row = unsafe { std::slice::from_raw_parts(row, sums.len()) };
-                sums.iter_mut().zip(row).for_each(|(s, x)| *s = add(*s, *x));
-            } else {
+        let n = sums.len();
+        let at = |row: *const u8| row.cast::<T>().wrapping_offset(first as isize * steps[0]);
+        // SAFETY (all): by the contract of this function.
+        let slice = |row: *const u8| unsafe { std::slice::from_raw_parts(at(row), n) };
+        // Some rows at a time, in their order: they come from memory side by side, and a sum stays in a register meanwhile.
+        for rows in rows.chunks(4) {
+            if let ([a, b, c, d], 1) = (rows, steps[0]) {
+                let [a, b, c, d] = [slice(*a), slice(*b), slice(*c), slice(*d)];
+                sums.iter_mut().enumerate().for_each(|(i, s)| *s = add(add(add(add(*s, a[i]), b[i]), c[i]), d[i]));
+                continue;
+            }
+            for row in rows {
+                if steps[0] == 1 {
+                    sums.iter_mut().zip(slice(*row)).for_each(|(s, x)| *s = add(*s, *x));
+                    continue;
+                }
                 for (i, s) in sums.iter_mut().enumerate() {
-                    // SAFETY: as above.
-                    *s = add(*s, unsafe { row.wrapping_offset(i as isize * steps[0]).read() });
+                    *s = add(*s, unsafe { at(*row).wrapping_offset(i as isize * steps[0]).read() });
                 }
             }
         }

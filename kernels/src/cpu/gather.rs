@@ -1,7 +1,7 @@
 //! Elements chosen by an index for each of them along a dim: read, written and summed. Indices have the dims of what they choose except
 //! along `dim`. Reading takes any strides; all other tensors are contiguous.
 
-use super::copy::{copy, fill, for_segments};
+use super::copy::{copy, fill, fill_run, for_segments};
 use super::index::{Id, check_indices, index_dtype, row_of, with_ids};
 use super::lane::{Lane, native, with_bits, with_lane};
 use super::strided::Walk;
@@ -44,6 +44,10 @@ pub(crate) fn check_contiguous(table: &View, ids: &View, chosen: Option<&View>, 
 /// Columns that a task sums or writes at a time: enough that lines are read on.
 const COLUMNS: usize = 128;
 
+/// Places that [`gather_last`] remembers at a time, and columns at least.
+const PLACES: usize = 128 * 1024;
+const AT_LEAST: usize = 16;
+
 /// Where the elements of a call lie: blocks of `count` (in the table: `rows`) lines of `inner` elements. The table has the rows from
 /// `first` on of `size`.
 struct Blocks<'a> {
@@ -76,7 +80,6 @@ impl<'a> Blocks<'a> {
         &self,
         blocks: Range<usize>,
         columns: Range<usize>,
-        backwards: bool,
         mut each: impl FnMut(Option<[usize; 2]>, usize),
     ) -> bool {
         // All in locals: what `each` writes could be this struct, for all that the compiler knows.
@@ -96,22 +99,65 @@ impl<'a> Blocks<'a> {
             let among = (block - blocks.start) * rows * columns.len() + column - columns.start;
             [block * count * inner + column, block * rows * inner + column, among]
         };
-        let row = |j: usize| if backwards { count - 1 - j } else { j };
         if inner > 1 {
             let steps = [inner, columns.len()];
             for block in blocks.clone() {
                 let start = bases(block, columns.start);
                 for j in 0..count {
-                    (0..columns.len()).for_each(|i| element(start.map(|base| base + i), row(j), steps));
+                    (0..columns.len()).for_each(|i| element(start.map(|base| base + i), j, steps));
                 }
             }
             return outside;
         }
         for block in blocks.clone() {
             let line = bases(block, 0);
-            (0..count).for_each(|j| element(line, row(j), [1, 1]));
+            (0..count).for_each(|j| element(line, j, [1, 1]));
         }
         outside
+    }
+
+    /// Some columns of some blocks of [`gather_last`]: says whether an index was outside; none without memory. The last index that names an
+    /// element is found first. To mark elements and ask for each index would guess wrong, and wait for the marks.
+    ///
+    /// # Safety
+    /// x has type T, and so has the output, of which nobody else touches these columns; the indices have type I.
+    unsafe fn last<T: Copy + Default, I: Id>(
+        &self,
+        from: *const T,
+        to: *mut T,
+        blocks: Range<usize>,
+        columns: Range<usize>,
+    ) -> Option<bool> {
+        let (inner, width) = (self.inner, columns.len());
+        let mut last: Vec<usize> = Vec::new();
+        last.try_reserve_exact(blocks.len() * self.rows * width).ok()?;
+        last.resize(blocks.len() * self.rows * width, usize::MAX);
+        let places = last.as_mut_ptr();
+        // SAFETY: `visit` gives places among these columns.
+        let outside = unsafe {
+            self.visit::<I>(blocks.clone(), columns.clone(), move |place, at| {
+                if let Some([_, among]) = place {
+                    places.add(among).write(at);
+                }
+            })
+        };
+        // Rows of all columns are one run.
+        let (runs, length, step) = match width == inner {
+            true => (blocks.clone(), self.count * inner, self.count * inner),
+            false => (blocks.start * self.count..blocks.end * self.count, width, inner),
+        };
+        for run in runs {
+            // SAFETY: elements of the output in these columns.
+            unsafe { fill_run(to.add(run * step + columns.start), 1, length, T::default()) };
+        }
+        for (row, last) in last.chunks_exact(width).enumerate() {
+            let from = from.wrapping_add((blocks.start * self.rows + row) * inner + columns.start);
+            for (c, at) in last.iter().enumerate().filter(|(_, at)| **at != usize::MAX) {
+                // SAFETY: an element of x, and one of the output in these columns.
+                unsafe { to.add(*at).write(from.add(c).read()) };
+            }
+        }
+        Some(outside)
     }
 
     /// Runs `each(blocks, columns)` for all blocks: one block, and of blocks of many columns parts of these. It says whether an index was outside.
@@ -200,30 +246,20 @@ pub fn gather_last(x: &View, ids: &View, out: &View, dim: usize, first: i64, siz
     with_bits!(x.dtype(), T => with_ids!(ids, I => {
         let (from, to) = (x.ptr() as usize, out.ptr() as usize);
         b.columns(&|blocks, columns| {
-            let (from, to) = (from as *const T, to as *mut T);
-            let marks = blocks.len() * b.rows * columns.len();
-            let mut read: Vec<bool> = Vec::new();
-            if read.try_reserve_exact(marks).is_err() {
-                starved.store(true, Relaxed);
-                return false;
+            let (mut outside, width) = (false, (PLACES / b.rows.max(1)).max(AT_LEAST));
+            for first in columns.clone().step_by(width) {
+                let columns = first..columns.end.min(first + width);
+                // SAFETY: x and the output have type T, the indices type I; these columns are this task's.
+                match unsafe { b.last::<T, I>(from as *const T, to as *mut T, blocks.clone(), columns) } {
+                    Some(more) => outside |= more,
+                    None => starved.store(true, Relaxed),
+                }
             }
-            read.resize(marks, false);
-            // SAFETY: `visit` gives places of x and of the output, those of a column of this task.
-            unsafe {
-                b.visit::<I>(blocks, columns, true, |place, at| {
-                    let mut value = T::default();
-                    if let Some([place, mark]) = place
-                        && !std::mem::replace(&mut read[mark], true)
-                    {
-                        value = from.add(place).read();
-                    }
-                    to.add(at).write(value);
-                })
-            }
+            outside
         });
     }));
     if starved.into_inner() {
-        return Err(KernelError::out_of_memory("no memory for the marks of a gather"));
+        return Err(KernelError::out_of_memory("no memory for the places that a gather reads once"));
     }
     b.checked()
 }
@@ -243,7 +279,7 @@ pub fn scatter(x: &View, ids: &View, src: &View, out: &View, dim: usize, first: 
             let (from, to) = (from as *const T, to as *mut T);
             // SAFETY: `visit` gives places of `src` and of the output, those of a column of this task.
             unsafe {
-                b.visit::<I>(blocks, columns, false, move |place, at| {
+                b.visit::<I>(blocks, columns, move |place, at| {
                     if let Some([place, _]) = place {
                         to.add(place).write(from.add(at).read());
                     }
@@ -279,7 +315,7 @@ pub fn scatter_fill(
             let (to, value) = (to as *mut T, value);
             // SAFETY: `visit` gives places of the output, those of a column of this task.
             unsafe {
-                b.visit::<I>(blocks, columns, false, move |place, _| {
+                b.visit::<I>(blocks, columns, move |place, _| {
                     if let Some([place, _]) = place {
                         to.add(place).write(value);
                     }
@@ -318,7 +354,7 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
             if !half {
                 // SAFETY: `visit` gives places of the values and of the output, those of a column of this task.
                 return unsafe {
-                    b.visit::<I>(blocks, columns, false, move |place, at| {
+                    b.visit::<I>(blocks, columns, move |place, at| {
                         if let Some([place, _]) = place {
                             let (place, value) = (to.add(place), from.add(at).read());
                             place.write(sum(place.read(), value));
@@ -329,7 +365,7 @@ pub fn scatter_sum(values: &View, ids: &View, out: &View, dim: usize, first: i64
             let mut wide = vec![0f32; blocks.len() * b.rows * width];
             // SAFETY: `visit` gives places of the values.
             let outside = unsafe {
-                b.visit::<I>(blocks, columns, false, |place, at| {
+                b.visit::<I>(blocks, columns, |place, at| {
                     if let Some([_, among]) = place {
                         wide[among] += from.add(at).read().to_f32();
                     }

@@ -76,3 +76,23 @@ fn threads_do_not_matter() {
         assert_eq!(run(1), run(4));
     }
 }
+
+#[test]
+fn each_element_is_read_by_its_last_index() {
+    // Few and many rows, one column and more than a task takes at a time.
+    for (rows, count, inner) in [(7, 50, 1), (40, 3, 1), (9000, 20, 1), (9000, 5, 50), (3, 40, 200), (1, 4, 33)] {
+        let values: Vec<f64> = (0..2 * rows * inner).map(|i| (i + 1) as f64).collect();
+        let ids: Vec<usize> = (0..2 * count * inner).map(|i| (i * 7919 + i / 3) % rows).collect();
+        let x = Owned::from_f64(DType::F64, &[2, rows, inner], &values);
+        let by = Owned::from_f64(DType::I64, &[2, count, inner], &ids.iter().map(|i| *i as f64).collect::<Vec<_>>());
+        let out = Owned::from_f64(DType::F64, &[2, count, inner], &vec![-1.0; 2 * count * inner]);
+        gather_last(&x.view(), &by.view(), &out.view(), 1, 0, rows).unwrap();
+        let mut expected = vec![];
+        for at in 0..2 * count * inner {
+            let (block, j, c) = (at / (count * inner), at / inner % count, at % inner);
+            let later = (j + 1..count).any(|j| ids[(block * count + j) * inner + c] == ids[at]);
+            expected.push(if later { 0.0 } else { values[(block * rows + ids[at]) * inner + c] });
+        }
+        assert_eq!(read(&out.view()), expected);
+    }
+}
