@@ -3,7 +3,7 @@
 
 use oflow_kernels::conv::Sliding;
 use oflow_kernels::cpu::elementwise::Program;
-use oflow_kernels::cpu::{accumulate, conv, copy, embedding, gather, random, reduce, scan};
+use oflow_kernels::cpu::{accumulate, conv, copy, embedding, gather, matmul, random, reduce, scan};
 use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, ReduceOp, ShardBox, View};
 
@@ -128,6 +128,10 @@ fn main() {
     time("embedding_grad", wide, || embedding::embedding_grad(&values, &turns, &few, 0, width).expect("runs"));
     time("cumprod", wide, || scan::cumprod(&values, &whole, 1).expect("runs"));
     time("cummax", wide, || scan::cumulative_extreme(&values, &whole, &places, 1, false).expect("runs"));
+    let ones = vec![half::bf16::ONE; side * side];
+    // SAFETY: as above.
+    let ones = unsafe { View::from_slice(&ones, &[side, side]) };
+    time("bf16 product", side * side * side, || matmul::matmul(&ones, &ones, &vhalf).expect("runs"));
     // Images, filters, stride and groups; the padding keeps the size of an image where the stride is one.
     for (image, filter, stride, groups) in [
         (&[16, 64, 56, 56][..], &[64, 64, 3, 3][..], 1, 1),

@@ -70,8 +70,8 @@ mod native {
         unsafe fn end() {}
         /// Packs `height` rows of `a`, of the `exist` that there are, in panels of `MR` rows and `pairs` pairs.
         unsafe fn pack_rows(from: PanelWindow, sizes: [usize; 2], depth: usize, pairs: usize, to: *mut u32);
-        /// Adds the product of a panel of rows and a panel of columns to `MR` rows of sums.
-        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]);
+        /// Adds the product of a panel of rows and a panel of columns to `MR` rows of sums, or to zero where these are `fresh`.
+        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]], fresh: bool);
     }
 
     /// Rows of a tile of vectors.
@@ -90,9 +90,9 @@ mod native {
             unsafe { pack::<VECTOR_ROWS>(from, from.strides.0, from.strides.1, sizes, depth, pairs, to) }
         }
         #[inline(always)]
-        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]) {
+        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]], fresh: bool) {
             // SAFETY: the caller's promise.
-            unsafe { multiply(a, b, pairs, sums) }
+            unsafe { multiply(a, b, pairs, sums, fresh) }
         }
     }
 
@@ -119,7 +119,10 @@ mod native {
             unsafe { pack_along(from, sizes, depth, pairs, to) }
         }
         #[inline(always)]
-        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]]) {
+        unsafe fn multiply(a: *const u32, b: *const u32, pairs: usize, sums: &mut [[f32; NR]], fresh: bool) {
+            if fresh {
+                sums.fill([0.0; NR]);
+            }
             // SAFETY: the caller's promise.
             unsafe { amx::multiply(a, b, pairs, sums) }
         }
@@ -193,19 +196,23 @@ mod native {
                     for i in (top..top + height).step_by(I::MR) {
                         let rows = I::MR.min(top + height - i);
                         let sums = &mut sums[..I::MR];
-                        sums.fill([0.0; NR]);
-                        for (r, sums) in sums[..rows].iter_mut().enumerate() {
+                        let fresh = block == 0 && !keep;
+                        if !fresh {
+                            sums.fill([0.0; NR]);
+                        }
+                        for (r, sums) in sums[..rows].iter_mut().enumerate().filter(|_| !fresh) {
                             if block > 0 {
                                 sums[..columns].copy_from_slice(&t.c[(i + r) * n + j..][..columns]);
-                            } else if keep {
+                            } else {
                                 // SAFETY: a row of the output's window.
                                 unsafe {
                                     load(c.view.dtype(), c.address(i + r, j), c.strides.1, &mut sums[..columns]);
                                 }
                             }
                         }
+                        let (a, b) = (packed_a.wrapping_add((i - top) * pairs), packed_b.wrapping_add(j * pairs));
                         // SAFETY: panels of `pairs` steps, packed above.
-                        unsafe { I::multiply(packed_a.add((i - top) * pairs), packed_b.add(j * pairs), pairs, sums) };
+                        unsafe { I::multiply(a, b, pairs, sums, fresh) };
                         for (r, sums) in sums[..rows].iter().enumerate() {
                             if block + 1 < blocks {
                                 t.c[(i + r) * n + j..][..columns].copy_from_slice(&sums[..columns]);
@@ -227,13 +234,16 @@ mod native {
     /// # Safety
     /// The panels have `pairs` steps of [`VECTOR_ROWS`] and [`NR`] pairs.
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
-    unsafe fn multiply(mut a: *const u32, mut b: *const u32, pairs: usize, sums: &mut [[f32; NR]]) {
+    unsafe fn multiply(mut a: *const u32, mut b: *const u32, pairs: usize, sums: &mut [[f32; NR]], fresh: bool) {
         // SAFETY: inside the panels and the sums; vectors of 16 pairs are vectors of 32 bf16.
         unsafe {
-            let mut acc: [[__m512; 2]; VECTOR_ROWS] = std::array::from_fn(|i| {
-                let row = sums[i].as_ptr();
-                [_mm512_loadu_ps(row), _mm512_loadu_ps(row.add(LANES))]
-            });
+            let mut acc = [[_mm512_setzero_ps(); 2]; VECTOR_ROWS];
+            if !fresh {
+                acc = std::array::from_fn(|i| {
+                    let row = sums[i].as_ptr();
+                    [_mm512_loadu_ps(row), _mm512_loadu_ps(row.add(LANES))]
+                });
+            }
             for _ in 0..pairs {
                 let vector = |p: *const u32| std::mem::transmute::<__m512i, __m512bh>(_mm512_loadu_si512(p.cast()));
                 let columns = [vector(b), vector(b.add(LANES))];
@@ -296,7 +306,12 @@ mod native {
         for group in 0..lanes.div_ceil(W) * W.div_ceil(LANES) {
             let (panel, part) = (group / W.div_ceil(LANES), group % W.div_ceil(LANES) * LANES);
             let first = panel * W + part;
-            let width = LANES.min(W - part);
+            // Lanes that lie side by side fill a cache line, which is read once for both halves of a panel of `NR`.
+            let both = W == 2 * LANES && lane == 1 && panel * W + W <= exist;
+            if both && part > 0 {
+                continue;
+            }
+            let width = if both { W } else { LANES.min(W - part) };
             let from = from.wrapping_offset(first as isize * lane);
             let to = to.wrapping_add(panel * pairs * W + part);
             let mut p = 0;
@@ -308,6 +323,21 @@ mod native {
                         let pairs = from.wrapping_add(2 * p).cast();
                         square(pairs, lane * size_of::<u16>() as isize, to.add(p * W), (W * size_of::<u32>()) as isize);
                         p += side;
+                    }
+                } else if both {
+                    while p < k / 2 {
+                        let row =
+                            |i: usize| _mm512_loadu_si512(from.wrapping_offset((2 * p + i) as isize * step).cast());
+                        let (low, high) = (row(0), row(1));
+                        for (half, low, high) in [
+                            (0, _mm512_castsi512_si256(low), _mm512_castsi512_si256(high)),
+                            (LANES, _mm512_extracti64x4_epi64::<1>(low), _mm512_extracti64x4_epi64::<1>(high)),
+                        ] {
+                            let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(high));
+                            let both = _mm512_or_si512(_mm512_cvtepu16_epi32(low), high);
+                            _mm512_storeu_si512(to.add(p * W + half).cast(), both);
+                        }
+                        p += 1;
                     }
                 } else if first + LANES <= exist && lane == 1 {
                     while p < k / 2 {
