@@ -227,3 +227,26 @@ def test_a_retained_gradient_is_that_of_the_value_written_last(write, when, of):
         return None if y.grad is None else y.grad.tolist(), x.grad.tolist(), seen if of == "result" else None
 
     assert run(flow) == run(torch)
+
+
+def test_gradients_that_pass_through_are_not_shared():
+    """The gradient of a sum is what arrives, for both terms: a write to one of them changes no other."""
+    x, y = (flow.ones(3).requires_grad_() for _ in range(2))
+    z = x + y
+    z.retain_grad()
+    seed = flow.tensor([1.0, 2.0, 3.0])
+    z.backward(seed)
+    x.grad.add_(10)
+    z.grad.mul_(100)
+    assert y.grad.tolist() == seed.tolist() == [1, 2, 3]
+    assert (x.grad.tolist(), z.grad.tolist()) == ([11, 12, 13], [100, 200, 300])
+    of_x, of_y = flow.autograd.grad(x + y, [x, y], seed)
+    of_x.add_(10)
+    assert of_y.tolist() == seed.tolist() == [1, 2, 3]
+
+
+def test_a_hook_that_writes_into_a_gradient_changes_that_one():
+    x, y = (flow.ones(3).requires_grad_() for _ in range(2))
+    x.register_hook(lambda g: g.mul_(5))
+    (x + y).backward(flow.tensor([1.0, 2.0, 3.0]))
+    assert (x.grad.tolist(), y.grad.tolist()) == ([5, 10, 15], [1, 2, 3])

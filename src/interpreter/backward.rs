@@ -126,8 +126,13 @@ fn run(
     let found = vec![None; wanted.map_or(0, <[Edge]>::len)];
     let mut graph = EagerGraph { site, wanted, found, options, functions };
     engine::run(&mut graph, starts, chosen.as_ref())?;
+    // What one rule hands on to several inputs, or out of the caller's own gradient, may be one tensor.
+    let mut found = graph.found;
+    for g in &mut found {
+        *g = g.take().map(|g| own(g, site)).transpose()?;
+    }
     begin.end(site, || What::Backward);
-    Ok(graph.found)
+    Ok(found)
 }
 
 /// The gradient that backward starts from at an output.
@@ -333,6 +338,8 @@ fn hooks_of(slot: &LeafSlot, moment: HookMoment) -> Vec<Hook> {
 
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
     for h in hooks_of(slot, HookMoment::Complete) {
+        // A hook may write into it.
+        g = own(g, h.site)?;
         if let Some(new) = (h.call)(&g)? {
             let new = in_capture(new, h.site)?;
             supplied::check_replaced(&new, &g, h.site)?;
