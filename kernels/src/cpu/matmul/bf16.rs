@@ -307,7 +307,7 @@ mod native {
             let (panel, part) = (group / W.div_ceil(LANES), group % W.div_ceil(LANES) * LANES);
             let first = panel * W + part;
             // Lanes that lie side by side fill a cache line, which is read once for both halves of a panel of `NR`.
-            let both = W == 2 * LANES && lane == 1 && panel * W + W <= exist;
+            let both = W == 2 * LANES && lane == 1 && step != 1 && panel * W + W <= exist;
             if both && part > 0 {
                 continue;
             }

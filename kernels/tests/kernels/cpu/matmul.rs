@@ -1,3 +1,4 @@
+use crate::owned::{Owned, read};
 use crate::samples::Tensor;
 use crate::threads::with_threads;
 use oflow_base::Random;
@@ -109,6 +110,25 @@ fn each_way_to_multiply_bf16() {
         }
         check_of(&mut rng, DType::BF16, &[530, 1031], &[1031, 34], &[530, 34], &run);
         check_of(&mut rng, DType::BF16, &[17, 2050], &[2050, 1030], &[17, 1030], &run);
+    }
+}
+
+#[test]
+fn windows_of_a_vector_are_multiplied_as_their_copies() {
+    // Windows overlap: neighbours in both dims lie side by side.
+    let (m, k, n) = (20, 70, 40);
+    let values: Vec<f64> = (0..m + k + n).map(|i| ((i * 37) % 19) as f64 - 9.0).collect();
+    for run in bf16_kernels() {
+        let line = Owned::from_f64(DType::BF16, &[values.len()], &values);
+        // SAFETY: the last window ends inside the vector.
+        let windows = |rows: usize, columns: usize| unsafe {
+            line.view().restride(0, [rows, columns].as_slice().into(), [1, 1].as_slice().into())
+        };
+        let out = Owned::zeros(DType::F32, &[m, n]);
+        run(&windows(m, k), &windows(k, n), &out.view(), false);
+        let sum = |i: usize, j: usize| (0..k).map(|p| values[i + p] * values[p + j]).sum::<f64>();
+        let want: Vec<f64> = (0..m).flat_map(|i| (0..n).map(move |j| sum(i, j))).collect();
+        assert_eq!(read(&out.view()), want);
     }
 }
 
