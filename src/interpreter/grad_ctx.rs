@@ -12,7 +12,6 @@ use crate::ops::{
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Edge, Node, Tensor};
-use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, Dims};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -136,7 +135,7 @@ fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {
         }
         let g = derived_grad_op(op, i, numbers)?;
         // The gradient of a copy or a sum is what arrives: a copy of it would say the same.
-        if g.expr.as_deref() == Some(&Expr::Input(0)) {
+        if g.gives_its_input() {
             ctx.set(i, dy)?;
             continue;
         }

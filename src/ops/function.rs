@@ -399,12 +399,17 @@ impl OpDef {
         self.functions.iter().map(|text| self.function_of(text)).collect()
     }
 
+    /// Whether it computes nothing: an elementwise op whose result has the elements of its first input, as `copy` and the gradient of `add`.
+    pub(crate) fn gives_its_input(&self) -> bool {
+        self.expr.as_deref() == Some(&Expr::Input(0))
+    }
+
     /// Whether its functions have a form that writes the result over the first argument: elementwise ops do whose result may have
     /// the dtype of that.
     pub fn has_in_place_form(&self) -> bool {
         use DTypeRule::{Input, Promote, PromoteFloat, PromoteInt};
         let same = matches!(self.dtype, Promote | PromoteFloat | PromoteInt | Input(0));
-        self.expr.as_ref().is_some_and(|e| **e != Expr::Input(0)) && same && !self.traits.by_name_only
+        self.expr.is_some() && !self.gives_its_input() && same && !self.traits.by_name_only
     }
 
     /// Whether it is one of oflow's own.

@@ -2,7 +2,6 @@
 
 use super::super::types::{Program, ValueId, Work};
 use super::liveness::{Liveness, Sizes};
-use oflow_kernels::expr::Expr;
 
 /// Reads the input in place of the result of what changes nothing: a change of layout to the layout that is there, and an elementwise op that
 /// gives its input (the gradient of an addition, of a cast to the dtype that is there).
@@ -31,7 +30,7 @@ fn gives(program: &Program, n: usize) -> Option<(ValueId, ValueId)> {
     let node = &program.nodes[n];
     let ([to], [], None) = (node.outputs.as_slice(), node.writes.as_slice(), node.guard) else { return None };
     let gives = match &node.work {
-        Work::Call(call) => call.op.layout.is_some() || matches!(call.op.expr.as_deref(), Some(Expr::Input(0))),
+        Work::Call(call) => call.op.layout.is_some() || call.op.gives_its_input(),
         Work::Box(_) => true,
         Work::Host(_) | Work::Repeat(_) => false,
     };

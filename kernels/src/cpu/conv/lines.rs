@@ -293,15 +293,24 @@ pub(super) fn copies<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels:
     }
 }
 
-/// As [`copies`], with the channels of each position side by side.
-pub(super) fn copies_by_place<A: Acc>(plan: &LinePlan, of: &View, first: usize, channels: usize, to: &mut [A]) {
-    const TOGETHER: usize = 16;
+/// Channels that [`copies_by_place`] turns together.
+pub(super) const TOGETHER: usize = 16;
+
+/// As [`copies`], with the channels of each position side by side. `some` has room for [`TOGETHER`] planes, or for all channels if they
+/// are fewer.
+pub(super) fn copies_by_place<A: Acc>(
+    plan: &LinePlan,
+    of: &View,
+    first: usize,
+    channels: usize,
+    some: &mut [A],
+    to: &mut [A],
+) {
     let plane = plan.image.plane();
-    assert!(to.len() >= channels * plane);
-    let mut some = vec![A::ZERO; plane * TOGETHER.min(channels)];
+    assert!(to.len() >= channels * plane && some.len() >= TOGETHER.min(channels) * plane);
     for c in (0..channels).step_by(TOGETHER) {
         let count = TOGETHER.min(channels - c);
-        copies(plan, of, first + c, count, &mut some);
+        copies(plan, of, first + c, count, some);
         // SAFETY: `count` planes, and as many columns of `plane` rows of channels (asserted).
         unsafe { turn::<A>(some.as_ptr(), plane, to.as_mut_ptr().add(c), channels, [count, plane]) };
     }

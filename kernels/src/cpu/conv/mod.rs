@@ -210,13 +210,14 @@ fn correlate<A: Acc>(
         let numbers: Vec<usize> = batch.map(|n| n * sizes.groups + group).collect();
         let size = w.channels * plane;
         if !in_place {
-            if !grow(buffer, numbers.len() * size + LANES) {
+            let (mut some, turned) = (vec![], if along_rows { lines::TOGETHER.min(w.channels) } else { 0 });
+            if !grow(buffer, numbers.len() * size + LANES) || !grow(&mut some, turned * plane) {
                 return refused.store(true, Relaxed);
             }
             for (i, number) in numbers.iter().enumerate() {
                 let (first, to) = (number * w.channels, &mut buffer[i * size..]);
                 match along_rows {
-                    true => lines::copies_by_place(plan, x, first, w.channels, to),
+                    true => lines::copies_by_place(plan, x, first, w.channels, &mut some, to),
                     false => lines::copies(plan, x, first, w.channels, to),
                 }
             }

@@ -52,7 +52,7 @@ pub(super) enum Target<'a, A> {
     /// Numbers as they are: element 0 of the first row, and from row to row. The elements of the spans exist in every row, and nobody else
     /// touches them.
     Rows(*mut A, usize),
-    /// All else.
+    /// Tensors of another dtype or with gaps between elements: a function converts and stores them.
     Through(Take<'a, A>),
 }
 
